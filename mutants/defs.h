@@ -1,0 +1,2 @@
+/* The list of catalogue files; the registry and every site include them through catalogue.h. */
+#pragma once
