@@ -15,4 +15,4 @@
 #pragma once
 
 #include "fault_host.h"
-#include "defs.h"
+#include "mut_defs.h" /* generated: includes every mutants/<file>.def */

@@ -1,0 +1,82 @@
+/* From files to batches: reading, rendering, tokens, labels, order, packing. The rules are those of
+ * corpus/RECIPE.md. Called by engine/train; must not know the device or the model.
+ *
+ * A loader yields whole optimizer steps, because the loss is normalised by the supervised tokens of
+ * all micro-batches of a step. It tokenises lazily: only documents that are placed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "eng_status.h"
+
+enum eng_mask { ENG_MASK_ASSISTANT, ENG_MASK_ALL };
+enum eng_truncate { ENG_KEEP_START, ENG_KEEP_END, ENG_DROP };
+
+struct eng_loader_options {
+    const char *const *files; /* JSON Lines, concatenated */
+    size_t file_count;
+    const char *tokenizer_path;
+    const char *template_name; /* chatml llama2 llama3 gemma plain */
+    enum eng_mask mask;
+    enum eng_truncate truncate;
+    bool packing;
+    bool shuffle; /* false: file order, one pass (evaluation) */
+    const char *pad_token;
+    uint64_t seed;
+    int context;
+    int rows;        /* rows of a micro-batch */
+    int micro_count; /* micro-batches of a step (grad_accum) */
+    int vocab;       /* what the model expects; EUSAGE when the tokenizer differs */
+};
+
+struct eng_record {
+    char id[128];
+    uint32_t epoch;
+    uint64_t text_hash;   /* FNV-1a 64 of the rendered bytes */
+    uint64_t tokens_hash; /* FNV-1a 64 of the ids after truncation */
+    int count;            /* tokens after truncation */
+};
+
+/* The place in the stream of documents: next document not yet placed. */
+struct eng_position {
+    uint64_t epoch;
+    uint64_t index; /* within the permutation of the epoch */
+};
+
+/* One optimizer step. Owned by the loader, valid until its next call. Arrays hold micro_count blocks
+ * of rows * context, row-major. */
+struct eng_step_batch {
+    int micro_count, rows, context;
+    int32_t *ids;
+    int32_t *labels;    /* -100 = ignored */
+    int32_t *positions; /* within the document */
+    int32_t *segments;  /* document number within the row */
+    int32_t *first;     /* index within the row of the first token of the document */
+    int *micro_supervised; /* per micro-batch */
+    int supervised;        /* sum of them */
+    int rows_filled;       /* < micro_count * rows only at the end of an unshuffled pass */
+    const struct eng_record *records;
+    size_t record_count;
+    const char *const *skipped; /* ids */
+    size_t skipped_count;
+    uint32_t features; /* ENG_FEATURE_* seen in this step */
+};
+
+typedef struct eng_loader eng_loader;
+
+ENG_CHECKED enum eng_status eng_loader_open(const struct eng_loader_options *options,
+                                            eng_loader **out, struct eng_error *error);
+void eng_loader_close(eng_loader *loader); /* accepts NULL */
+
+/* Builds the next step. When shuffle is false and the files are used up, rows_filled is 0. */
+ENG_CHECKED enum eng_status eng_loader_next(eng_loader *loader, const struct eng_step_batch **out,
+                                            struct eng_error *error);
+
+/* Where the next step starts, and how to start there (resume). */
+struct eng_position eng_loader_position(const eng_loader *loader);
+ENG_CHECKED enum eng_status eng_loader_seek(eng_loader *loader, struct eng_position position,
+                                            struct eng_error *error);
+size_t eng_loader_record_count(const eng_loader *loader);
+uint64_t eng_fnv1a(const void *bytes, size_t size); /* the hash of oracles/TRACE.md */
