@@ -214,7 +214,7 @@ static void write_lists(const char *out_dir)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
+    if (argc < 3) {
         die("usage: mut_scan OUT_DIR TOP_DIR FILE...");
     }
     for (int i = 3; i < argc; i++) {
