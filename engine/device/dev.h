@@ -55,6 +55,9 @@ struct dev_conf {
     int threads;         /* host threads that share the rows of one operation, >= 1 */
     bool check_races;    /* happens-before checker on */
     bool poison;         /* fill blocks with NaN when handed out and when freed */
+    int oom_step;        /* test hook: the first dev_malloc of this step fails once with EOOM although
+                          * memory is there, as a competing process would cause; 0 = never. Not
+                          * counted as spurious. */
 };
 
 DEV_CHECKED enum dev_status dev_open(const struct dev_conf *conf, dev **out);
