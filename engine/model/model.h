@@ -57,6 +57,9 @@ struct eng_taps {
 
 typedef struct eng_model eng_model;
 
+/* Pinned memory that a model takes from the device's budget, for loading and saving. */
+enum { ENG_MODEL_PINNED_BYTES = 1 << 20 };
+
 /* Allocates parameters, gradients, moments (zeroed) and tables on `stream`. */
 ENG_CHECKED enum eng_status eng_model_create(dev *d, dev_stream stream,
                                              const struct eng_model_config *config, eng_model **out,

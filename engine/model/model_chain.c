@@ -1,0 +1,81 @@
+/* Chains of device operations that stop at the first failure.
+ * Called by the passes; must not know what they compute. */
+#include "model_params.h"
+
+enum eng_status eng_model_device_status(const eng_model *model, enum dev_status status,
+                                        struct eng_error *error)
+{
+    if (status == DEV_OK) {
+        return ENG_OK;
+    }
+    const enum eng_status result = status == DEV_EOOM       ? ENG_EDEVICEMEM
+                                   : status == DEV_EHOSTMEM ? ENG_EHOSTMEM
+                                                            : ENG_EDEVICE;
+    return eng_fail(error, result, "%s: %s", dev_status_text(status), dev_error(model->device));
+}
+
+float *eng_chain_malloc(struct eng_chain *c, size_t elements, const char *what)
+{
+    void *ptr = NULL;
+    if (c->status == DEV_OK) {
+        c->status =
+            dev_malloc(c->model->device, c->stream, elements * sizeof(float), what, &ptr);
+    }
+    return (float *)ptr;
+}
+
+/* Frees also in a failed chain: what was allocated must go back. */
+void eng_chain_free(struct eng_chain *c, float **ptr)
+{
+    if (*ptr != NULL) {
+        const enum dev_status status = dev_free(c->model->device, *ptr);
+        if (c->status == DEV_OK) {
+            c->status = status;
+        }
+        *ptr = NULL;
+    }
+}
+
+void eng_chain_copy(struct eng_chain *c, float *dst, const float *src, size_t elements,
+                    const char *what)
+{
+    if (c->status == DEV_OK) {
+        c->status =
+            dev_copy(c->model->device, c->stream, dst, src, elements * sizeof(float), what);
+    }
+}
+
+void eng_chain_gemm(struct eng_chain *c, const struct k_gemm_args *args, const char *what)
+{
+    if (c->status == DEV_OK) {
+        c->status = dev_gemm(c->model->device, c->stream, args, what);
+    }
+}
+
+void eng_chain_launch(struct eng_chain *c, enum k_id kernel, int rows, const void *args,
+                      const struct dev_span *spans, size_t span_count, const char *what)
+{
+    if (c->status == DEV_OK) {
+        c->status = dev_launch(c->model->device, c->stream, kernel, rows, args, spans, span_count,
+                               what);
+    }
+}
+
+void eng_chain_linear(struct eng_chain *c, float *y, const float *x, const float *weight, int out,
+                      int in, bool accumulate, const char *what)
+{
+    const struct k_gemm_args args = {.a = x,
+                                     .b = weight,
+                                     .c = y,
+                                     .m = c->model->tokens,
+                                     .n = out,
+                                     .k = in,
+                                     .lda = in,
+                                     .ldb = in,
+                                     .ldc = out,
+                                     .trans_b = true,
+                                     .accumulate = accumulate,
+                                     .batch_outer = 1,
+                                     .batch_inner = 1};
+    eng_chain_gemm(c, &args, what);
+}
