@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cor_normal.h"
 
@@ -123,6 +124,7 @@ enum cor_status cor_weights_write(const struct cor_model *model, uint64_t seed, 
     enum cor_status status = COR_OK;
     char temporary[PATH_MAX_BYTES];
     FILE *file = NULL;
+    bool created = false;
     float *const block = malloc(BLOCK_FLOATS * sizeof *block);
     const int length = snprintf(temporary, sizeof temporary, "%s.tmp", path);
 
@@ -131,13 +133,14 @@ enum cor_status cor_weights_write(const struct cor_model *model, uint64_t seed, 
         goto done;
     }
     file = fopen(temporary, "wb");
-    bool ok = file != NULL && write_header(file, model);
+    created = file != NULL;
+    bool ok = created && write_header(file, model);
     for (size_t i = 0; ok && i < cor_tensor_count(model); i++) {
         const struct cor_tensor tensor = cor_tensor_at(model, i);
         ok = write_tensor(file, &tensor, seed, i, block);
     }
     const int cause = errno;
-    if (file == NULL || !ok) {
+    if (!ok) {
         status = cor_fail(error, COR_EIO, "%s: %s", temporary, strerror(cause));
         goto done;
     }
@@ -150,8 +153,8 @@ done:
     if (file != NULL) {
         fclose(file);
     }
-    if (status != COR_OK && length > 0 && (size_t)length < sizeof temporary) {
-        remove(temporary);
+    if (status != COR_OK && created) {
+        unlink(temporary);
     }
     free(block);
     return status;
