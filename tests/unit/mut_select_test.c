@@ -1,5 +1,6 @@
 /* Tests of arming: --fault texts, doses, @step, the reach record, the catalogue as data. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fault.h"

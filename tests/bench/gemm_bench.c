@@ -1,0 +1,218 @@
+/* Our GEMM against OpenBLAS and oneDNN at the shapes of the recipes, in one interleaved run.
+ * Run by tests/bench/run.sh; a peer whose library is absent is named and left out.
+ *
+ *   gemm_bench THREADS SECONDS_PER_PROBLEM
+ * Prints GFLOP/s per shape, geometric means, their ratios, and the machine's FMA peak. */
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gemm.h"
+
+enum { PEERS = 3, THREADS_MAX = 16 };
+
+typedef void cblas_sgemm_fn(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                            const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                            int ldc);
+typedef int dnnl_sgemm_fn(char trans_a, char trans_b, long m, long n, long k, float alpha,
+                          const float *a, long lda, const float *b, long ldb, float beta, float *c,
+                          long ldc);
+
+static struct {
+    int threads;
+    void *workspace[THREADS_MAX];
+    cblas_sgemm_fn *openblas;
+    dnnl_sgemm_fn *dnnl;
+} bench;
+
+struct problem {
+    const char *recipe, *what;
+    int m, n, k;
+    bool trans_a, trans_b;
+};
+
+/* tokens x width x {qkv, ffn, vocabulary} of tiny and small: forward, input and weight gradients. */
+static const struct problem problems[] = {
+    {"tiny", "qkv forward", 512, 256, 128, false, true},
+    {"tiny", "gate_up forward", 512, 704, 128, false, true},
+    {"tiny", "down forward", 512, 128, 352, false, true},
+    {"tiny", "lm_head forward", 512, 2048, 128, false, true},
+    {"tiny", "lm_head dX", 512, 128, 2048, false, false},
+    {"tiny", "lm_head dW", 2048, 128, 512, true, false},
+    {"tiny", "one head's scores", 128, 128, 32, false, true},
+    {"small", "qkv forward", 1024, 640, 384, false, true},
+    {"small", "gate_up forward", 1024, 2048, 384, false, true},
+    {"small", "gate_up dX", 1024, 384, 2048, false, false},
+    {"small", "gate_up dW", 2048, 384, 1024, true, false},
+    {"124M", "gate_up forward", 256, 4096, 768, false, true},
+    {"124M", "down dW", 768, 2048, 256, true, false},
+};
+
+struct share {
+    const struct k_gemm_args *args;
+    int part;
+};
+
+static void *run_share(void *context)
+{
+    const struct share *s = context;
+    k_gemm_part(s->args, s->part, bench.threads, bench.workspace[s->part]);
+    return NULL;
+}
+
+static void run_ours(const struct k_gemm_args *args)
+{
+    pthread_t thread[THREADS_MAX];
+    struct share share[THREADS_MAX];
+    for (int t = 0; t < bench.threads; t++) {
+        share[t] = (struct share){args, t};
+        if (t > 0) {
+            pthread_create(&thread[t], NULL, run_share, &share[t]);
+        }
+    }
+    run_share(&share[0]);
+    for (int t = 1; t < bench.threads; t++) {
+        pthread_join(thread[t], NULL);
+    }
+}
+
+static void run_peer(int peer, const struct k_gemm_args *g)
+{
+    if (peer == 0) {
+        run_ours(g);
+    } else if (peer == 1) {
+        bench.openblas(101, g->trans_a ? 112 : 111, g->trans_b ? 112 : 111, g->m, g->n, g->k, 1.0f,
+                       g->a, g->lda, g->b, g->ldb, 0.0f, g->c, g->ldc);
+    } else {
+        bench.dnnl(g->trans_a ? 'T' : 'N', g->trans_b ? 'T' : 'N', g->m, g->n, g->k, 1.0f, g->a,
+                   g->lda, g->b, g->ldb, 0.0f, g->c, g->ldc);
+    }
+}
+
+static bool peer_present(int peer)
+{
+    return peer == 0 || (peer == 1 ? bench.openblas != NULL : bench.dnnl != NULL);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static float *matrix(size_t elements, unsigned seed)
+{
+    float *x = aligned_alloc(64, (elements * sizeof *x + 63) / 64 * 64);
+    for (size_t i = 0; x != NULL && i < elements; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = (float)(seed >> 8) / (float)(1 << 23) - 1.0f;
+    }
+    return x;
+}
+
+/* Best GFLOP/s of each peer over interleaved rounds. */
+static void measure(const struct problem *p, double seconds, double best[PEERS])
+{
+    float *a = matrix((size_t)p->m * (size_t)p->k, 1);
+    float *b = matrix((size_t)p->k * (size_t)p->n, 2);
+    float *c = matrix((size_t)p->m * (size_t)p->n, 3);
+    const struct k_gemm_args args = {.a = a,
+                                     .b = b,
+                                     .c = c,
+                                     .m = p->m,
+                                     .n = p->n,
+                                     .k = p->k,
+                                     .lda = p->trans_a ? p->m : p->k,
+                                     .ldb = p->trans_b ? p->k : p->n,
+                                     .ldc = p->n,
+                                     .trans_a = p->trans_a,
+                                     .trans_b = p->trans_b,
+                                     .batch_outer = 1,
+                                     .batch_inner = 1};
+    const double flop = 2.0 * p->m * p->n * p->k;
+    memset(best, 0, PEERS * sizeof *best);
+    const double end = now() + seconds;
+    do {
+        for (int peer = 0; peer < PEERS; peer++) {
+            if (!peer_present(peer)) {
+                continue;
+            }
+            run_peer(peer, &args);
+            int repeats = 0;
+            const double begin = now();
+            double spent;
+            do {
+                run_peer(peer, &args);
+                repeats++;
+                spent = now() - begin;
+            } while (spent < 0.004);
+            best[peer] = fmax(best[peer], flop * repeats / spent * 1e-9);
+        }
+    } while (now() < end);
+    free(a);
+    free(b);
+    free(c);
+}
+
+static void load_peers(void)
+{
+    setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", bench.threads);
+    setenv("OPENBLAS_NUM_THREADS", threads, 1);
+    setenv("OMP_NUM_THREADS", threads, 1);
+    void *openblas = dlopen("libopenblas.so.0", RTLD_NOW);
+    void *dnnl = dlopen("libdnnl.so.2", RTLD_NOW);
+    if (openblas != NULL) {
+        *(void **)&bench.openblas = dlsym(openblas, "cblas_sgemm");
+    }
+    if (dnnl != NULL) {
+        *(void **)&bench.dnnl = dlsym(dnnl, "dnnl_sgemm");
+    }
+    printf("peers: OpenBLAS %s (core type %s), oneDNN %s; %d threads; our micro-kernel: %s\n",
+           bench.openblas != NULL ? "present" : "absent", getenv("OPENBLAS_CORETYPE"),
+           bench.dnnl != NULL ? "present" : "absent", bench.threads, k_gemm_kernel_name());
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3 || atoi(argv[1]) < 1 || atoi(argv[1]) > THREADS_MAX) {
+        fprintf(stderr, "usage: gemm_bench THREADS(1..%d) SECONDS_PER_PROBLEM\n", THREADS_MAX);
+        return 1;
+    }
+    bench.threads = atoi(argv[1]);
+    const double seconds = atof(argv[2]);
+    for (int t = 0; t < bench.threads; t++) {
+        bench.workspace[t] = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
+    }
+    load_peers();
+    double log_sum[PEERS] = {0};
+    const size_t count = sizeof problems / sizeof problems[0];
+    printf("%-6s %-20s %16s %9s %9s %9s\n", "recipe", "product", "m x n x k", "ours", "OpenBLAS",
+           "oneDNN");
+    for (size_t i = 0; i < count; i++) {
+        double best[PEERS];
+        measure(&problems[i], seconds, best);
+        printf("%-6s %-20s %5dx%4dx%4d %9.1f %9.1f %9.1f\n", problems[i].recipe, problems[i].what,
+               problems[i].m, problems[i].n, problems[i].k, best[0], best[1], best[2]);
+        for (int peer = 0; peer < PEERS; peer++) {
+            log_sum[peer] += peer_present(peer) ? log(best[peer]) : 0.0;
+        }
+    }
+    const double ours = exp(log_sum[0] / (double)count);
+    printf("geometric mean: ours %.1f GFLOP/s", ours);
+    if (bench.openblas != NULL) {
+        printf(", ours/OpenBLAS %.2f", ours / exp(log_sum[1] / (double)count));
+    }
+    if (bench.dnnl != NULL) {
+        printf(", ours/oneDNN %.2f", ours / exp(log_sum[2] / (double)count));
+    }
+    printf("\n");
+    return 0;
+}
