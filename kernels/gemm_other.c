@@ -1,5 +1,5 @@
 /* Micro-kernels of CPUs for which there is no special one. Used by gemm.c. */
-#include "gemm_portable.h"
+#include "gemm_all.h"
 
 const struct k_gemm_kernel *const *k_gemm_kernels(size_t *count)
 {

@@ -1,7 +1,7 @@
 /* Micro-kernel in plain C for every CPU. Used by gemm_x86.c and gemm_other.c alone. */
 #include <math.h>
 
-#include "gemm_portable.h"
+#include "gemm_all.h"
 
 enum { ROWS = 4, COLS = 16 };
 
