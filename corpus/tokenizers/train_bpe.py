@@ -3,7 +3,7 @@
 
     train_bpe.py --size 2048 --out clinical-2k.json FILE.jsonl ...
 
-Deterministic. Training text: every message content of the files, in order. It is cut by the GPT-2
+Deterministic. Training text: role and content of every message of the files, in order. It is cut by the GPT-2
 pattern with \\s = the Unicode property White_Space; each piece becomes its UTF-8 bytes. Then, until the
 size is reached, the most frequent adjacent pair is merged; among equally frequent pairs the one with the
 lowest (left id, right id). It is an error if no pair occurs as often as --min-count before that.
@@ -45,6 +45,7 @@ def read_pieces(paths):
                 try:
                     messages = json.loads(line)["messages"]
                     for message in messages:
+                        counts[message["role"]] += 1
                         counts.update(PIECE.findall(message["content"]))
                 except (ValueError, KeyError, TypeError) as error:
                     raise SystemExit(f"{path}:{number}: not a conversation: {error}")
