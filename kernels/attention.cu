@@ -23,24 +23,23 @@ ROW_KERNEL(attn_softmax_fwd, 32)
     const int32_t *first = a->first + (int64_t)(row / time / a->heads) * time;
     const int begin = attn_begin(first, query);
     const int end = attn_end(first, query, time);
-    float *row_scores = a->scores + (int64_t)row * time;
-    float *s = row_scores + begin;
+    float *ROW_RESTRICT s = a->scores + (int64_t)row * time;
     float largest;
     float sum;
-    ROW_MAX(largest, j, end - begin, s[j]);
-    ROW_SUM(sum, j, end - begin, s[j] = row_exp((s[j] - largest) * scale));
+    ROW_MAX(largest, j, end - begin, s[begin + j]);
+    ROW_SUM(sum, j, end - begin, s[begin + j] = row_exp((s[begin + j] - largest) * scale));
     const float inverse = 1.0f / sum;
-    ROW_FOR(j, end - begin)
-    {
-        s[j] *= inverse;
-    }
     ROW_FOR(j, begin)
     {
-        row_scores[j] = 0.0f;
+        s[j] = 0.0f;
+    }
+    ROW_FOR(j, end - begin)
+    {
+        s[begin + j] *= inverse;
     }
     ROW_FOR(j, time - end)
     {
-        row_scores[end + j] = 0.0f;
+        s[end + j] = 0.0f;
     }
 }
 
@@ -52,22 +51,21 @@ ROW_KERNEL(attn_softmax_bwd, 32)
     const int32_t *first = a->first + (int64_t)(row / time / a->heads) * time;
     const int begin = attn_begin(first, query);
     const int end = attn_end(first, query, time);
-    float *row_grad = a->dprobs + (int64_t)row * time;
-    float *ROW_RESTRICT d = a->dprobs + (int64_t)row * time + begin;
-    const float *ROW_RESTRICT p = a->probs + (int64_t)row * time + begin;
+    float *ROW_RESTRICT d = a->dprobs + (int64_t)row * time;
+    const float *ROW_RESTRICT p = a->probs + (int64_t)row * time;
     float sum;
-    ROW_DOT(sum, j, end - begin, p[j], d[j]);
+    ROW_DOT(sum, j, end - begin, p[begin + j], d[begin + j]);
     const float mean = FAULT(attn_bwd_mean, sum);
-    ROW_FOR(j, end - begin)
-    {
-        d[j] = scale * p[j] * (d[j] - mean);
-    }
     ROW_FOR(j, begin)
     {
-        row_grad[j] = 0.0f;
+        d[j] = 0.0f;
+    }
+    ROW_FOR(j, end - begin)
+    {
+        d[begin + j] = scale * p[begin + j] * (d[begin + j] - mean);
     }
     ROW_FOR(j, time - end)
     {
-        row_grad[end + j] = 0.0f;
+        d[end + j] = 0.0f;
     }
 }
