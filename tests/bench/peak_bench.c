@@ -43,11 +43,11 @@ static void *burst(void *context)
         const double rate = 2.0 * CHAINS * LANES * (double)steps / (now() - begin) * 1e-9;
         best = rate > best ? rate : best;
     }
-    volatile float sink = 0.0f;
+    float sink = 0.0f;
     for (int i = 0; i < CHAINS; i++) {
         sink += acc[i][0];
     }
-    *gflops = best;
+    *gflops = sink < 1e30f ? best : 0.0; /* the chains must not be optimised away */
     return NULL;
 }
 
