@@ -1,0 +1,164 @@
+/* faultline-train: trains one recipe with at most one fault armed and writes a trace. */
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arm.h"
+#include "options.h"
+
+static const char program[] = "faultline-train";
+
+static volatile sig_atomic_t stop_requested;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop_requested = 1;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void show_progress(void *context, const struct eng_trainer *t)
+{
+    (void)context;
+    if (t->steps_done > 0) {
+        fprintf(stderr, "\r%s: step %d/%d, loss %.4f ", t->recipe->name,
+                t->first_step + t->steps_done - 1, t->last_step, t->last_loss);
+    }
+}
+
+static void summary(const struct eng_trainer *t, double seconds)
+{
+    printf("%s: %d steps, loss %.6f -> %.6f, %" PRId64 " positions (%" PRId64
+           " supervised) in %.3f s, %.0f positions/s\n",
+           t->recipe->name, t->steps_done, t->first_loss, t->last_loss, t->tokens_done,
+           t->supervised_done, seconds, (double)t->tokens_done / seconds);
+}
+
+static enum eng_status train(const struct eng_recipe *recipe, const struct eng_command_line *c,
+                             struct eng_error *error)
+{
+    struct eng_trainer *t = NULL;
+    const bool progress = !c->quiet && isatty(STDERR_FILENO) != 0;
+    enum eng_status status = eng_trainer_create(recipe, &c->train, &t, error);
+    if (status == ENG_OK) {
+        const double begin = now();
+        status = eng_trainer_run(t, &stop_requested, progress ? show_progress : NULL, NULL, error);
+        if (progress) {
+            fputc('\n', stderr);
+        }
+        if (status == ENG_OK && c->save != NULL) {
+            status = eng_trainer_save(t, c->save, error);
+        }
+        if (status == ENG_OK && !c->quiet && t->steps_done > 0) {
+            summary(t, now() - begin);
+        }
+    }
+    eng_trainer_destroy(t);
+    return status;
+}
+
+static enum eng_status evaluate(const struct eng_recipe *recipe, const struct eng_command_line *c,
+                                struct eng_error *error)
+{
+    struct eng_train_options options = c->train;
+    struct eng_trainer *t = NULL;
+    struct stat info;
+    char path[PATH_MAX];
+    double loss = 0.0;
+    int supervised = 0;
+    options.level = ENG_LEVEL_NONE;
+    if (stat(options.weights, &info) == 0 && S_ISDIR(info.st_mode)) {
+        snprintf(path, sizeof path, "%s/model.safetensors", options.weights);
+        options.weights = path;
+    }
+    enum eng_status status = eng_trainer_create(recipe, &options, &t, error);
+    if (status == ENG_OK) {
+        status = eng_trainer_evaluate(t, &loss, &supervised, error);
+    }
+    if (status == ENG_OK) {
+        printf("{\"eval_loss\":%.17g,\"supervised\":%d}\n", loss, supervised);
+    }
+    eng_trainer_destroy(t);
+    return status;
+}
+
+static void plan(const struct eng_recipe *recipe, const struct eng_command_line *c)
+{
+    struct eng_plan p;
+    eng_trainer_plan(recipe, &c->train, &p);
+    printf("{\"plan_bytes\":%zu,\"model_bytes\":%zu,\"train_bytes\":%zu,\"budget_bytes\":%zu,"
+           "\"pinned_bytes\":%zu}\n",
+           p.total_bytes, p.model_bytes, p.train_bytes, p.budget_bytes, p.pinned_bytes);
+}
+
+static enum eng_status run(const struct eng_command_line *c, struct eng_error *error)
+{
+    struct eng_recipe *recipe = NULL;
+    enum eng_status status = eng_arm(c->train.fault != NULL ? c->train.fault : "none", error);
+    if (status == ENG_OK) {
+        status = eng_recipe_read(c->recipe, &recipe, error);
+    }
+    if (status == ENG_OK) {
+        switch (c->command) {
+        case ENG_COMMAND_PLAN:
+            plan(recipe, c);
+            break;
+        case ENG_COMMAND_EVALUATE:
+            status = evaluate(recipe, c, error);
+            break;
+        default:
+            status = train(recipe, c, error);
+            break;
+        }
+    }
+    eng_recipe_free(recipe);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct eng_error error = {.text = ""};
+    struct eng_command_line c;
+    enum eng_status status =
+        eng_options_read(argc, argv, getenv("FAULTLINE_FAULT"), &c, &error);
+    if (status == ENG_OK && c.command == ENG_COMMAND_HELP) {
+        fputs(eng_options_help(), stdout);
+    } else if (status == ENG_OK && c.command == ENG_COMMAND_VERSION) {
+        printf("%s 0.1 (trace version 1)\n", program);
+    } else if (status == ENG_OK) {
+        catch_signals();
+        status = run(&c, &error);
+    }
+    if (status == ENG_OK && fflush(stdout) != 0) {
+        status = eng_fail(&error, ENG_EIO, "standard output cannot be written");
+    }
+    if (status != ENG_OK) {
+        fprintf(stderr, "%s: %s\n", program, error.text[0] != '\0' ? error.text
+                                                                    : eng_status_text(status));
+    }
+    return eng_status_exit_code(status);
+}
