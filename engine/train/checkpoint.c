@@ -92,9 +92,8 @@ static enum eng_status write_files(struct eng_trainer *t, struct eng_position ne
     for (size_t i = 0; status == ENG_OK && i < FILE_COUNT; i++) {
         status = join(path, dir, file_names[i], error);
         if (status == ENG_OK) {
-            status = i + 1 < FILE_COUNT
-                         ? eng_model_save(t->model, stream, path, buffers[i], error)
-                         : write_state(t, next, path, error);
+            status = i + 1 < FILE_COUNT ? eng_model_save(t->model, stream, path, buffers[i], error)
+                                        : write_state(t, next, path, error);
         }
         if (status == ENG_OK) {
             status = hash_file(path, hash, error);

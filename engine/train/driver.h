@@ -2,15 +2,21 @@
  * threads among which successive tasks migrate, as an asynchronous runtime would do it.
  * Called by the loop; must not know what the phases do. Both drivers give the same bits.
  *
- * The device keeps its current stream per thread. A task states the stream its operations go to; the
- * driver binds it before the task starts. */
+ * The device keeps its current stream per thread. A task states the stream its operations go to;
+ * the driver binds it before the task starts. */
 #pragma once
 
 #include "dev.h"
 #include "eng_status.h"
 
 enum eng_driver_kind { ENG_DRIVER_SINGLE, ENG_DRIVER_TASKS };
-enum eng_phase { ENG_PHASE_INPUT, ENG_PHASE_PASS, ENG_PHASE_UPDATE, ENG_PHASE_READBACK, ENG_PHASE_OTHER };
+enum eng_phase {
+    ENG_PHASE_INPUT,
+    ENG_PHASE_PASS,
+    ENG_PHASE_UPDATE,
+    ENG_PHASE_READBACK,
+    ENG_PHASE_OTHER
+};
 
 struct eng_task {
     enum eng_phase phase;

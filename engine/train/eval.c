@@ -35,10 +35,10 @@ static enum eng_status take_batch(struct eng_trainer *t, const struct eng_step_b
     e->batches = batch->micro_count;
     copy.blocks = NULL;
     eng_step_fini(&copy);
-    return e->supervised > 0 ? ENG_OK
-                             : eng_fail(error, ENG_EINPUT,
-                                        "%s: nothing supervised in the evaluation rows",
-                                        t->recipe->data.eval[0]);
+    return e->supervised > 0
+               ? ENG_OK
+               : eng_fail(error, ENG_EINPUT, "%s: nothing supervised in the evaluation rows",
+                          t->recipe->data.eval[0]);
 }
 
 enum eng_status eng_eval_open(struct eng_trainer *t, struct eng_error *error)
@@ -88,8 +88,7 @@ void eng_eval_fini(struct eng_trainer *t)
 static enum eng_status run_batch(struct eng_trainer *t, struct eng_feed *feed, int batch,
                                  float *sum, struct eng_error *error)
 {
-    const int32_t *block =
-        t->evaluation.blocks + (size_t)batch * ENG_BLOCK_ARRAYS * t->tokens;
+    const int32_t *block = t->evaluation.blocks + (size_t)batch * ENG_BLOCK_ARRAYS * t->tokens;
     struct eng_input input;
     enum eng_status status = eng_feed_stage(feed, t->copy, block, error);
     if (status == ENG_OK) {

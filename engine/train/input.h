@@ -32,12 +32,12 @@ struct eng_feed {
 /* Bytes of device memory, and of pinned memory, that a feed takes. */
 size_t eng_feed_bytes(size_t tokens);
 
-/* Allocates on `copy`; `names` is a literal that tells feeds apart in reports. The memory lives until
- * dev_close(). */
-ENG_CHECKED enum eng_status eng_feed_open(struct eng_feed *f, dev *d, dev_stream copy, size_t tokens,
-                                          const char *name, struct eng_error *error);
-ENG_CHECKED enum eng_status eng_feed_stage(struct eng_feed *f, dev_stream copy, const int32_t *block,
-                                           struct eng_error *error);
+/* Allocates on `copy`; `names` is a literal that tells feeds apart in reports. The memory lives
+ * until dev_close(). */
+ENG_CHECKED enum eng_status eng_feed_open(struct eng_feed *f, dev *d, dev_stream copy,
+                                          size_t tokens, const char *name, struct eng_error *error);
+ENG_CHECKED enum eng_status eng_feed_stage(struct eng_feed *f, dev_stream copy,
+                                           const int32_t *block, struct eng_error *error);
 /* Makes `compute` wait for the oldest block not yet taken and says where it lies. */
 ENG_CHECKED enum eng_status eng_feed_take(struct eng_feed *f, dev_stream compute,
                                           struct eng_input *out, struct eng_error *error);

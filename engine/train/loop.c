@@ -109,9 +109,8 @@ static enum eng_status forward_backward(struct eng_trainer *t, const struct eng_
     const float inv_count = FAULT(loop_inv_count, 1.0f / (float)s->supervised);
     const bool backward = FAULT(loop_backward, true);
     t->pass.tap = 0;
-    enum eng_status status =
-        eng_model_forward(t->model, 0, input, backward ? inv_count : 0.0f, loss,
-                          micro > 0, &taps, error);
+    enum eng_status status = eng_model_forward(t->model, 0, input, backward ? inv_count : 0.0f,
+                                               loss, micro > 0, &taps, error);
     if (status == ENG_OK && backward) {
         status = eng_model_backward(t->model, 0, input, error);
     }
@@ -137,8 +136,7 @@ static enum eng_status pass(void *context, struct eng_error *error)
     if (status == ENG_OK) {
         status = forward_backward(t, &input, loss, error);
     }
-    const enum eng_status released =
-        eng_feed_release(&t->feed, 0, status == ENG_OK ? error : NULL);
+    const enum eng_status released = eng_feed_release(&t->feed, 0, status == ENG_OK ? error : NULL);
     return status != ENG_OK ? status : released;
 }
 
@@ -290,13 +288,11 @@ static enum eng_status checkpoint(void *context, struct eng_error *error)
     struct eng_trainer *t = context;
     struct eng_step *s = t->pass.step;
     const struct eng_step *following = step_at(t, s->number + 1);
-    const struct eng_position next = following->number == s->number + 1
-                                         ? following->start
-                                         : eng_loader_position(t->loader);
+    const struct eng_position next =
+        following->number == s->number + 1 ? following->start : eng_loader_position(t->loader);
     char path[4200];
     uint64_t hash = 0;
-    const enum eng_status status =
-        eng_checkpoint_save(t, next, path, sizeof path, &hash, error);
+    const enum eng_status status = eng_checkpoint_save(t, next, path, sizeof path, &hash, error);
     if (status != ENG_OK) {
         return status;
     }
@@ -382,8 +378,9 @@ enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic
     struct eng_error local = {.text = ""};
     enum eng_status status = ENG_OK;
     if (eng_arm_too_early()) {
-        return eng_fail(error, ENG_EUSAGE, "--fault: the site runs before the first step, so '@step' "
-                                           "makes no sense");
+        return eng_fail(error, ENG_EUSAGE,
+                        "--fault: the site runs before the first step, so '@step' "
+                        "makes no sense");
     }
     if (t->options->trace_path != NULL && t->options->level != ENG_LEVEL_NONE) {
         status = eng_trace_open(t, &t->trace, &local);
@@ -398,8 +395,7 @@ enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic
         status = collected;
         local = last;
     }
-    const enum eng_status closed =
-        eng_trace_close(t->trace, t, end_text(status, &local), &last);
+    const enum eng_status closed = eng_trace_close(t->trace, t, end_text(status, &local), &last);
     t->trace = NULL;
     if (status == ENG_OK) {
         status = closed;

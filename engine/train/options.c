@@ -156,8 +156,11 @@ static enum eng_status read_word(enum option_id id, const char *name, const char
     static const char *const scheds[] = {"fifo", "lazy", "pct", NULL};
     static const char *const drivers[] = {"single", "tasks", NULL};
     int index = 0;
-    const enum eng_status status = word(
-        name, text, id == OPT_LEVEL ? levels : id == OPT_SCHEDULE ? scheds : drivers, &index, error);
+    const enum eng_status status = word(name, text,
+                                        id == OPT_LEVEL      ? levels
+                                        : id == OPT_SCHEDULE ? scheds
+                                                             : drivers,
+                                        &index, error);
     if (status != ENG_OK) {
         return status;
     }

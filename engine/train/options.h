@@ -6,7 +6,13 @@
 #include "eng_status.h"
 #include "trainer.h"
 
-enum eng_command { ENG_COMMAND_TRAIN, ENG_COMMAND_EVALUATE, ENG_COMMAND_PLAN, ENG_COMMAND_VERSION, ENG_COMMAND_HELP };
+enum eng_command {
+    ENG_COMMAND_TRAIN,
+    ENG_COMMAND_EVALUATE,
+    ENG_COMMAND_PLAN,
+    ENG_COMMAND_VERSION,
+    ENG_COMMAND_HELP
+};
 
 struct eng_command_line {
     enum eng_command command;
@@ -16,8 +22,8 @@ struct eng_command_line {
     struct eng_train_options train; /* texts point into argv or the environment */
 };
 
-/* Reads argv; `environment_fault` is FAULTLINE_FAULT or NULL, used when --fault is not given. EUSAGE
- * names the option. */
+/* Reads argv; `environment_fault` is FAULTLINE_FAULT or NULL, used when --fault is not given.
+ * EUSAGE names the option. */
 ENG_CHECKED enum eng_status eng_options_read(int argc, char **argv, const char *environment_fault,
                                              struct eng_command_line *out, struct eng_error *error);
 /* Usage as text, and a list of options for --help. */

@@ -1,4 +1,5 @@
-/* Asynchronous read-back of a step's results. Called by the loop; must not know the trace's format. */
+/* Asynchronous read-back of a step's results. Called by the loop; must not know the trace's format.
+ */
 #include "readback.h"
 
 #include "devstatus.h"
@@ -67,8 +68,8 @@ enum eng_status eng_results_enqueue(struct eng_trainer *t, const struct eng_step
                           ENG_RESULT_COUNT * sizeof(float), "results to host");
     }
     if (status == DEV_OK && t->hidden_rms != NULL) {
-        status = dev_copy(t->device, 0, r->rms[slot], t->hidden_rms, rms_bytes,
-                          "hidden rms to host");
+        status =
+            dev_copy(t->device, 0, r->rms[slot], t->hidden_rms, rms_bytes, "hidden rms to host");
     }
     enum eng_status result = eng_train_device(t->device, status, error);
     if (result == ENG_OK) {

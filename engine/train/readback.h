@@ -1,11 +1,17 @@
-/* Results of a step on their way to the host: device slots, pinned slots, events. Step n is read while
- * step n + 1 is computed. Called by the loop; must not know the trace's format. */
+/* Results of a step on their way to the host: device slots, pinned slots, events. Step n is read
+ * while step n + 1 is computed. Called by the loop; must not know the trace's format. */
 #pragma once
 
 #include "dev.h"
 #include "eng_status.h"
 
-enum eng_result { ENG_RESULT_LOSS, ENG_RESULT_NORM, ENG_RESULT_COEF, ENG_RESULT_EVAL, ENG_RESULT_COUNT };
+enum eng_result {
+    ENG_RESULT_LOSS,
+    ENG_RESULT_NORM,
+    ENG_RESULT_COEF,
+    ENG_RESULT_EVAL,
+    ENG_RESULT_COUNT
+};
 enum { ENG_RESULT_SLOTS = 2 };
 
 struct eng_results {

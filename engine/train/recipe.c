@@ -27,25 +27,22 @@ static const cyaml_strval_t truncate_words[] = {
 static const cyaml_schema_value_t file_value = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, TEXT_MAX)};
 
-static const cyaml_schema_field_t model_fields[] = {
-    TEXT(eng_recipe_model, "arch", arch),
-    INT(eng_recipe_model, layers),
-    INT(eng_recipe_model, width),
-    INT(eng_recipe_model, heads),
-    INT(eng_recipe_model, kv_heads),
-    INT(eng_recipe_model, ffn),
-    INT(eng_recipe_model, context),
-    INT(eng_recipe_model, vocab),
-    WORD(eng_recipe_model, tied, bool_words),
-    FLOAT(eng_recipe_model, norm_eps),
-    FLOAT(eng_recipe_model, rope_theta),
-    CYAML_FIELD_END};
+static const cyaml_schema_field_t model_fields[] = {TEXT(eng_recipe_model, "arch", arch),
+                                                    INT(eng_recipe_model, layers),
+                                                    INT(eng_recipe_model, width),
+                                                    INT(eng_recipe_model, heads),
+                                                    INT(eng_recipe_model, kv_heads),
+                                                    INT(eng_recipe_model, ffn),
+                                                    INT(eng_recipe_model, context),
+                                                    INT(eng_recipe_model, vocab),
+                                                    WORD(eng_recipe_model, tied, bool_words),
+                                                    FLOAT(eng_recipe_model, norm_eps),
+                                                    FLOAT(eng_recipe_model, rope_theta),
+                                                    CYAML_FIELD_END};
 
 static const cyaml_schema_field_t text_fields[] = {
-    TEXT(eng_recipe_text, "tokenizer", tokenizer),
-    TEXT(eng_recipe_text, "template", template_name),
-    WORD(eng_recipe_text, mask, mask_words),
-    CYAML_FIELD_END};
+    TEXT(eng_recipe_text, "tokenizer", tokenizer), TEXT(eng_recipe_text, "template", template_name),
+    WORD(eng_recipe_text, mask, mask_words), CYAML_FIELD_END};
 
 static const cyaml_schema_field_t data_fields[] = {
     CYAML_FIELD_SEQUENCE("train", CYAML_FLAG_POINTER, struct eng_recipe_data, train, &file_value, 1,
@@ -78,8 +75,7 @@ static const cyaml_schema_field_t train_fields[] = {
 
 static const cyaml_schema_field_t device_fields[] = {
     CYAML_FIELD_UINT("budget", CYAML_FLAG_DEFAULT, struct eng_recipe_device, budget),
-    INT(eng_recipe_device, oom_at),
-    CYAML_FIELD_END};
+    INT(eng_recipe_device, oom_at), CYAML_FIELD_END};
 
 static const cyaml_schema_field_t recipe_fields[] = {
     TEXT(eng_recipe, "name", name),
@@ -196,12 +192,15 @@ enum { DIM_MAX = 1 << 20, STEPS_MAX = 1000000000 };
 static enum eng_status check_model(const struct source *s, const struct eng_recipe *r)
 {
     const struct eng_recipe_model *m = &r->model;
-    const struct range rows[] = {
-        {"model", "layers", m->layers, 1, 1024},     {"model", "width", m->width, 2, DIM_MAX},
-        {"model", "heads", m->heads, 1, 4096},       {"model", "kv_heads", m->kv_heads, 1, 4096},
-        {"model", "ffn", m->ffn, 1, DIM_MAX},        {"model", "context", m->context, 2, DIM_MAX},
-        {"model", "vocab", m->vocab, 2, 1 << 24},    {"model", "norm_eps", m->norm_eps, 0.0, 1.0},
-        {"model", "rope_theta", m->rope_theta, 1.0, 1e12}};
+    const struct range rows[] = {{"model", "layers", m->layers, 1, 1024},
+                                 {"model", "width", m->width, 2, DIM_MAX},
+                                 {"model", "heads", m->heads, 1, 4096},
+                                 {"model", "kv_heads", m->kv_heads, 1, 4096},
+                                 {"model", "ffn", m->ffn, 1, DIM_MAX},
+                                 {"model", "context", m->context, 2, DIM_MAX},
+                                 {"model", "vocab", m->vocab, 2, 1 << 24},
+                                 {"model", "norm_eps", m->norm_eps, 0.0, 1.0},
+                                 {"model", "rope_theta", m->rope_theta, 1.0, 1e12}};
     const enum eng_status status = check_ranges(s, rows, sizeof rows / sizeof rows[0]);
     if (status != ENG_OK) {
         return status;
@@ -221,23 +220,22 @@ static enum eng_status check_model(const struct source *s, const struct eng_reci
 static enum eng_status check_train(const struct source *s, const struct eng_recipe *r)
 {
     const struct eng_recipe_train *t = &r->train;
-    const struct range rows[] = {
-        {"train", "steps", t->steps, 1, STEPS_MAX},
-        {"train", "rows", t->rows, 1, 65536},
-        {"train", "grad_accum", t->grad_accum, 1, 65536},
-        {"train", "lr", t->lr, 0.0, 1e6},
-        {"train", "lr_min", t->lr_min, 0.0, 1e6},
-        {"train", "warmup", t->warmup, 0, STEPS_MAX},
-        {"train", "schedule_steps", t->schedule_steps, 1, STEPS_MAX},
-        {"train", "beta1", t->beta1, 0.0, 0.9999999},
-        {"train", "beta2", t->beta2, 0.0, 0.9999999},
-        {"train", "eps", t->eps, 0.0, 1.0},
-        {"train", "weight_decay", t->weight_decay, 0.0, 1e3},
-        {"train", "clip", t->clip, 0.0, 1e30},
-        {"train", "eval_every", t->eval_every, 0, STEPS_MAX},
-        {"train", "eval_rows", t->eval_rows, 0, 1 << 20},
-        {"train", "checkpoint_every", t->checkpoint_every, 0, STEPS_MAX},
-        {"device", "oom_at", r->device.oom_at, 0, STEPS_MAX}};
+    const struct range rows[] = {{"train", "steps", t->steps, 1, STEPS_MAX},
+                                 {"train", "rows", t->rows, 1, 65536},
+                                 {"train", "grad_accum", t->grad_accum, 1, 65536},
+                                 {"train", "lr", t->lr, 0.0, 1e6},
+                                 {"train", "lr_min", t->lr_min, 0.0, 1e6},
+                                 {"train", "warmup", t->warmup, 0, STEPS_MAX},
+                                 {"train", "schedule_steps", t->schedule_steps, 1, STEPS_MAX},
+                                 {"train", "beta1", t->beta1, 0.0, 0.9999999},
+                                 {"train", "beta2", t->beta2, 0.0, 0.9999999},
+                                 {"train", "eps", t->eps, 0.0, 1.0},
+                                 {"train", "weight_decay", t->weight_decay, 0.0, 1e3},
+                                 {"train", "clip", t->clip, 0.0, 1e30},
+                                 {"train", "eval_every", t->eval_every, 0, STEPS_MAX},
+                                 {"train", "eval_rows", t->eval_rows, 0, 1 << 20},
+                                 {"train", "checkpoint_every", t->checkpoint_every, 0, STEPS_MAX},
+                                 {"device", "oom_at", r->device.oom_at, 0, STEPS_MAX}};
     const enum eng_status status = check_ranges(s, rows, sizeof rows / sizeof rows[0]);
     if (status != ENG_OK) {
         return status;
@@ -271,8 +269,8 @@ static enum eng_status read_bytes(struct source *s)
     if (ferror(f)) {
         status = eng_fail(s->error, ENG_EIO, "%s: cannot be read: %s", s->path, strerror(errno));
     } else if (s->size == RECIPE_BYTES_MAX) {
-        status = eng_fail(s->error, ENG_EUSAGE, "%s: larger than a recipe may be (%d bytes)", s->path,
-                          RECIPE_BYTES_MAX);
+        status = eng_fail(s->error, ENG_EUSAGE, "%s: larger than a recipe may be (%d bytes)",
+                          s->path, RECIPE_BYTES_MAX);
     }
 done:
     fclose(f);
@@ -285,8 +283,8 @@ static enum eng_status parse(const struct source *s, struct eng_recipe **out)
     cyaml_config_t config = base_config;
     cyaml_data_t *data = NULL;
     config.log_ctx = &c;
-    const cyaml_err_t result = cyaml_load_data((const uint8_t *)s->bytes, s->size, &config,
-                                               &recipe_value, &data, NULL);
+    const cyaml_err_t result =
+        cyaml_load_data((const uint8_t *)s->bytes, s->size, &config, &recipe_value, &data, NULL);
     if (result == CYAML_OK && data != NULL) {
         *out = data;
         return ENG_OK;

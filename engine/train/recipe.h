@@ -51,8 +51,8 @@ struct eng_recipe {
     uint64_t hash; /* FNV-1a 64 of the file's bytes */
 };
 
-/* Reads `path`. An unknown, missing, repeated or ill-typed key or a value out of range is EUSAGE with
- * file, line and key; an unreadable file is EIO. The caller frees with eng_recipe_free(). */
+/* Reads `path`. An unknown, missing, repeated or ill-typed key or a value out of range is EUSAGE
+ * with file, line and key; an unreadable file is EIO. The caller frees with eng_recipe_free(). */
 ENG_CHECKED enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out,
                                             struct eng_error *error);
 void eng_recipe_free(struct eng_recipe *recipe); /* accepts NULL */

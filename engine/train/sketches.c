@@ -68,11 +68,11 @@ size_t eng_sketches_bytes(const struct eng_model_config *c, enum eng_level level
         return 0;
     }
     const struct counts n = count_all(c, level, micro_count);
-    size_t bytes = rounded(n.chunks * sizeof(struct k_sketch)) +
-                   ENG_RING_SLOTS * rounded(n.slot_bytes);
+    size_t bytes =
+        rounded(n.chunks * sizeof(struct k_sketch)) + ENG_RING_SLOTS * rounded(n.slot_bytes);
     for (size_t i = 0; level == ENG_LEVEL_FULL && i < n.size_count; i++) {
-        bytes += rounded(chunks_of(n.sizes[i]) * sizeof(struct k_chunk)) +
-                 rounded(2 * sizeof(int32_t));
+        bytes +=
+            rounded(chunks_of(n.sizes[i]) * sizeof(struct k_chunk)) + rounded(2 * sizeof(int32_t));
     }
     return bytes;
 }
@@ -86,8 +86,8 @@ size_t eng_sketches_pinned_bytes(const struct eng_model_config *c, enum eng_leve
     const struct counts n = count_all(c, level, micro_count);
     size_t bytes = ENG_RING_SLOTS * rounded(n.slot_bytes);
     for (size_t i = 0; level == ENG_LEVEL_FULL && i < n.size_count; i++) {
-        bytes += rounded(chunks_of(n.sizes[i]) * sizeof(struct k_chunk)) +
-                 rounded(2 * sizeof(int32_t));
+        bytes +=
+            rounded(chunks_of(n.sizes[i]) * sizeof(struct k_chunk)) + rounded(2 * sizeof(int32_t));
     }
     return bytes;
 }
@@ -181,8 +181,7 @@ static size_t tensor_offset(const struct eng_sketches *s, enum eng_sketched whic
 
 static size_t tap_offset(const struct eng_sketches *s, size_t tap)
 {
-    const size_t kinds =
-        s->level == ENG_LEVEL_FULL ? ENG_SKETCHED_COUNT : ENG_SKETCHED_COUNT - 1;
+    const size_t kinds = s->level == ENG_LEVEL_FULL ? ENG_SKETCHED_COUNT : ENG_SKETCHED_COUNT - 1;
     return (kinds * s->tensor_count + tap) * sizeof(struct k_sketch);
 }
 
@@ -207,10 +206,9 @@ static enum dev_status enqueue(struct eng_sketches *s, dev_stream stream, const 
 {
     const size_t chunks = (size_t)of->chunk_count;
     const struct k_sketch_part_args part = {.x = of->x, .chunks = of->chunks, .part = s->part};
-    const struct dev_span part_spans[] = {
-        {of->x, of->elements * sizeof *of->x, DEV_READ},
-        {of->chunks, chunks * sizeof *of->chunks, DEV_READ},
-        {s->part, chunks * sizeof *s->part, DEV_WRITE}};
+    const struct dev_span part_spans[] = {{of->x, of->elements * sizeof *of->x, DEV_READ},
+                                          {of->chunks, chunks * sizeof *of->chunks, DEV_READ},
+                                          {s->part, chunks * sizeof *s->part, DEV_WRITE}};
     const struct k_sketch_fold_args fold = {
         .part = s->part, .first_chunk = of->first_chunk, .out = out};
     const struct dev_span fold_spans[] = {
@@ -280,10 +278,9 @@ enum eng_status eng_sketches_input(struct eng_sketches *s, dev_stream stream, in
         .words = (const uint32_t *)block, .out = out, .count = (int64_t)words};
     const struct dev_span spans[] = {{block, words * sizeof *block, DEV_READ},
                                      {out, HASH_WORDS * sizeof(uint32_t), DEV_WRITE}};
-    return eng_train_device(s->device,
-                            dev_launch(s->device, stream, K_ID_hash_words, 1, &args, spans, 2,
-                                       "hash input"),
-                            error);
+    return eng_train_device(
+        s->device, dev_launch(s->device, stream, K_ID_hash_words, 1, &args, spans, 2, "hash input"),
+        error);
 }
 
 enum eng_status eng_sketches_copy(struct eng_sketches *s, dev_stream stream, int slot,
@@ -304,8 +301,8 @@ enum eng_status eng_sketches_host(struct eng_sketches *s, int slot, struct eng_e
         return ENG_OK;
     }
     return eng_train_device(
-        s->device,
-        dev_host(s->device, s->host[slot], s->slot_bytes, DEV_READ, "read sketches"), error);
+        s->device, dev_host(s->device, s->host[slot], s->slot_bytes, DEV_READ, "read sketches"),
+        error);
 }
 
 const struct k_sketch *eng_sketches_tensor_at(const struct eng_sketches *s, int slot,

@@ -1,6 +1,6 @@
 /* Sketches and hashes of device tensors for the trace, kept in a device ring of two steps and read
- * back where the untraced program copies anyway: no host wait and no cross-stream order of their own.
- * Called by the loop and the optimizer; must not know the trace's format. */
+ * back where the untraced program copies anyway: no host wait and no cross-stream order of their
+ * own. Called by the loop and the optimizer; must not know the trace's format. */
 #pragma once
 
 #include <stddef.h>
@@ -52,7 +52,8 @@ size_t eng_sketches_bytes(const struct eng_model_config *c, enum eng_level level
 size_t eng_sketches_pinned_bytes(const struct eng_model_config *c, enum eng_level level,
                                  int micro_count);
 
-/* Allocates on `stream`; with ENG_LEVEL_NONE nothing is allocated and all calls below do nothing. */
+/* Allocates on `stream`; with ENG_LEVEL_NONE nothing is allocated and all calls below do nothing.
+ */
 ENG_CHECKED enum eng_status eng_sketches_open(struct eng_sketches *s, dev *d, dev_stream stream,
                                               const eng_model *model,
                                               const struct eng_model_config *config,
@@ -60,16 +61,17 @@ ENG_CHECKED enum eng_status eng_sketches_open(struct eng_sketches *s, dev *d, de
                                               struct eng_error *error);
 
 /* Enqueue: sketches of all tensors of a flat buffer; of one tap; hash of a micro-batch's input. */
-ENG_CHECKED enum eng_status eng_sketches_tensors(struct eng_sketches *s, dev_stream stream, int slot,
-                                                 enum eng_sketched which, const float *flat,
-                                                 struct eng_error *error);
+ENG_CHECKED enum eng_status eng_sketches_tensors(struct eng_sketches *s, dev_stream stream,
+                                                 int slot, enum eng_sketched which,
+                                                 const float *flat, struct eng_error *error);
 ENG_CHECKED enum eng_status eng_sketches_tap(struct eng_sketches *s, dev_stream stream, int slot,
                                              size_t tap, const float *x, size_t elements,
                                              struct eng_error *error);
 ENG_CHECKED enum eng_status eng_sketches_input(struct eng_sketches *s, dev_stream stream, int slot,
                                                int micro, const int32_t *block, size_t words,
                                                struct eng_error *error);
-/* Enqueue the copy of a slot to pinned memory; later, once it has arrived, declare the host's read. */
+/* Enqueue the copy of a slot to pinned memory; later, once it has arrived, declare the host's read.
+ */
 ENG_CHECKED enum eng_status eng_sketches_copy(struct eng_sketches *s, dev_stream stream, int slot,
                                               struct eng_error *error);
 ENG_CHECKED enum eng_status eng_sketches_host(struct eng_sketches *s, int slot,

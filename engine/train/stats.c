@@ -10,9 +10,8 @@
 
 enum eng_status eng_stats_open(struct eng_trainer *t, struct eng_error *error)
 {
-    return eng_train_device(t->device,
-                            dev_event_create(t->device, "hidden state ready", &t->stats_ready),
-                            error);
+    return eng_train_device(
+        t->device, dev_event_create(t->device, "hidden state ready", &t->stats_ready), error);
 }
 
 /* The pass frees x on its own stream; the side stream says that it reads it, too. */

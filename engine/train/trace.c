@@ -17,12 +17,6 @@ struct eng_trace {
     struct timespec begin;
 };
 
-#ifdef __clang__
-#define COMPILER_NAME "clang "
-#else
-#define COMPILER_NAME "gcc "
-#endif
-
 /* "key": of a member that is not the first. */
 static void key(struct eng_text *t, const char *name)
 {
@@ -107,7 +101,7 @@ static void header(struct eng_text *h, const struct eng_trainer *t)
     key_hash(h, "recipe_hash", t->recipe->hash);
     key_string(h, "backend", "host");
     key_string(h, "precision", "fp32");
-    key_string(h, "build", COMPILER_NAME __VERSION__);
+    key_string(h, "build", "compiler " __VERSION__);
     key_string(h, "fault", o->fault != NULL ? o->fault : "none");
     key_string(h, "schedule", scheds[o->sched]);
     key_uint(h, "schedule_seed", o->schedule_seed);
@@ -420,8 +414,7 @@ enum eng_status eng_trace_close(struct eng_trace *trace, const struct eng_traine
     eng_text_puts(&line, "}");
     enum eng_status result = write_line(trace, &line, error);
     eng_text_fini(&line);
-    const enum eng_status closed =
-        eng_linefile_close(trace->file, result == ENG_OK ? error : NULL);
+    const enum eng_status closed = eng_linefile_close(trace->file, result == ENG_OK ? error : NULL);
     free(trace);
     return result != ENG_OK ? result : closed;
 }

@@ -143,8 +143,7 @@ int main(int argc, char **argv)
 {
     struct eng_error error = {.text = ""};
     struct eng_command_line c;
-    enum eng_status status =
-        eng_options_read(argc, argv, getenv("FAULTLINE_FAULT"), &c, &error);
+    enum eng_status status = eng_options_read(argc, argv, getenv("FAULTLINE_FAULT"), &c, &error);
     if (status == ENG_OK && c.command == ENG_COMMAND_HELP) {
         fputs(eng_options_help(), stdout);
     } else if (status == ENG_OK && c.command == ENG_COMMAND_VERSION) {
@@ -157,8 +156,8 @@ int main(int argc, char **argv)
         status = eng_fail(&error, ENG_EIO, "standard output cannot be written");
     }
     if (status != ENG_OK) {
-        fprintf(stderr, "%s: %s\n", program, error.text[0] != '\0' ? error.text
-                                                                    : eng_status_text(status));
+        fprintf(stderr, "%s: %s\n", program,
+                error.text[0] != '\0' ? error.text : eng_status_text(status));
     }
     return eng_status_exit_code(status);
 }

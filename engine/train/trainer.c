@@ -1,5 +1,5 @@
-/* Life of a trainer: device, model, data, weights. Called by train_main and tests; must not know how
- * a step goes. */
+/* Life of a trainer: device, model, data, weights. Called by train_main and tests; must not know
+ * how a step goes. */
 #include "trainer.h"
 
 #include <errno.h>
@@ -44,8 +44,8 @@ static size_t parameter_count(const struct eng_recipe_model *m)
 {
     const size_t width = (size_t)m->width;
     const size_t kv_width = width / (size_t)m->heads * (size_t)m->kv_heads;
-    const size_t layer = 2 * width + 2 * width * width + 2 * kv_width * width +
-                         3 * width * (size_t)m->ffn;
+    const size_t layer =
+        2 * width + 2 * width * width + 2 * kv_width * width + 3 * width * (size_t)m->ffn;
     return (size_t)m->vocab * width * (m->tied != 0 ? 1 : 2) + width + layer * (size_t)m->layers;
 }
 
@@ -105,21 +105,20 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
 static enum eng_status open_loader(struct eng_trainer *t, struct eng_error *error)
 {
     const struct eng_recipe *r = t->recipe;
-    const struct eng_loader_options options = {
-        .files = (const char *const *)r->data.train,
-        .file_count = r->data.train_count,
-        .tokenizer_path = r->text.tokenizer,
-        .template_name = r->text.template_name,
-        .mask = r->text.mask,
-        .truncate = r->data.truncate,
-        .packing = r->data.packing != 0,
-        .shuffle = true,
-        .pad_token = r->data.pad,
-        .seed = t->seed,
-        .context = r->model.context,
-        .rows = r->train.rows,
-        .micro_count = r->train.grad_accum,
-        .vocab = r->model.vocab};
+    const struct eng_loader_options options = {.files = (const char *const *)r->data.train,
+                                               .file_count = r->data.train_count,
+                                               .tokenizer_path = r->text.tokenizer,
+                                               .template_name = r->text.template_name,
+                                               .mask = r->text.mask,
+                                               .truncate = r->data.truncate,
+                                               .packing = r->data.packing != 0,
+                                               .shuffle = true,
+                                               .pad_token = r->data.pad,
+                                               .seed = t->seed,
+                                               .context = r->model.context,
+                                               .rows = r->train.rows,
+                                               .micro_count = r->train.grad_accum,
+                                               .vocab = r->model.vocab};
     return eng_loader_open(&options, &t->loader, error);
 }
 
@@ -175,8 +174,7 @@ static enum eng_status load_weights(struct eng_trainer *t, const struct eng_chec
 
 static enum eng_status open_parts(struct eng_trainer *t, struct eng_error *error)
 {
-    enum eng_status status =
-        eng_model_create(t->device, t->compute, &t->config, &t->model, error);
+    enum eng_status status = eng_model_create(t->device, t->compute, &t->config, &t->model, error);
     if (status != ENG_OK) {
         return status;
     }

@@ -36,9 +36,9 @@ struct eng_train_options {
     uint64_t schedule_seed;
     int threads;
     enum eng_driver_kind driver;
-    uint64_t budget;   /* bytes, 0 = the recipe's */
-    bool perturb_ulp;  /* move each initial weight by one ulp */
-    bool unchecked;    /* no race checker, no poison: for measuring speed */
+    uint64_t budget;  /* bytes, 0 = the recipe's */
+    bool perturb_ulp; /* move each initial weight by one ulp */
+    bool unchecked;   /* no race checker, no poison: for measuring speed */
     bool evaluate_only;
 };
 
@@ -82,8 +82,8 @@ struct eng_trainer {
     struct eng_evaluation evaluation;
     struct eng_results results;
     struct eng_sketches sketches;
-    struct eng_trace *trace; /* NULL = none */
-    struct eng_step step[3]; /* step n lies in step[n % 3]: being read back, computed, loaded */
+    struct eng_trace *trace;  /* NULL = none */
+    struct eng_step step[3];  /* step n lies in step[n % 3]: being read back, computed, loaded */
     struct eng_step *pending; /* enqueued, results not yet read */
     struct {                  /* next block to stage */
         int step, micro;
@@ -125,7 +125,8 @@ typedef void eng_progress_fn(void *context, const struct eng_trainer *t);
 
 /* Trains to the last step. *stop becoming non-zero ends the run after the step at hand with
  * EINTERRUPTED. The trace gets its `end` in every case in which it can be written. */
-ENG_CHECKED enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic_t *stop,
+ENG_CHECKED enum eng_status eng_trainer_run(struct eng_trainer *t,
+                                            const volatile sig_atomic_t *stop,
                                             eng_progress_fn *progress, void *context,
                                             struct eng_error *error);
 

@@ -27,24 +27,22 @@ static enum dev_status launch_clip(struct eng_trainer *t, float *results)
     const size_t chunks = (size_t)p->chunk_count;
     const struct k_grad_sumsq_args sum = {
         .grad = p->grad, .chunks = p->chunks, .part = t->optimizer.part};
-    const struct dev_span sum_spans[] = {
-        {p->grad, (size_t)p->elements * sizeof(float), DEV_READ},
-        {p->chunks, chunks * sizeof *p->chunks, DEV_READ},
-        {t->optimizer.part, chunks * sizeof(float), DEV_WRITE}};
+    const struct dev_span sum_spans[] = {{p->grad, (size_t)p->elements * sizeof(float), DEV_READ},
+                                         {p->chunks, chunks * sizeof *p->chunks, DEV_READ},
+                                         {t->optimizer.part, chunks * sizeof(float), DEV_WRITE}};
     const struct k_clip_coef_args clip = {.part = t->optimizer.part,
                                           .parts = p->chunk_count,
                                           .max_norm = (float)t->recipe->train.clip,
                                           .norm = &results[ENG_RESULT_NORM],
                                           .coef = &results[ENG_RESULT_COEF]};
-    const struct dev_span clip_spans[] = {
-        {t->optimizer.part, chunks * sizeof(float), DEV_READ},
-        {clip.norm, sizeof(float), DEV_WRITE},
-        {clip.coef, sizeof(float), DEV_WRITE}};
+    const struct dev_span clip_spans[] = {{t->optimizer.part, chunks * sizeof(float), DEV_READ},
+                                          {clip.norm, sizeof(float), DEV_WRITE},
+                                          {clip.coef, sizeof(float), DEV_WRITE}};
     const enum dev_status status = dev_launch(t->device, 0, K_ID_grad_sumsq, p->chunk_count, &sum,
                                               sum_spans, 3, "gradient norm parts");
-    return status != DEV_OK ? status
-                            : dev_launch(t->device, 0, K_ID_clip_coef, 1, &clip, clip_spans, 3,
-                                         "clip factor");
+    return status != DEV_OK
+               ? status
+               : dev_launch(t->device, 0, K_ID_clip_coef, 1, &clip, clip_spans, 3, "clip factor");
 }
 
 /* zero_grad: clear the gradients in the same pass. */

@@ -1,4 +1,5 @@
-/* Clipping and AdamW over the flat buffers. Called by the loop; must not know the schedule's shape. */
+/* Clipping and AdamW over the flat buffers. Called by the loop; must not know the schedule's shape.
+ */
 #pragma once
 
 #include "eng_status.h"
