@@ -111,6 +111,9 @@ ORC_CHECKED enum orc_status orc_bounds_parse(const char *json_text, orc_bounds *
 void orc_bounds_free(orc_bounds *bounds);
 /* How many healthy runs they were made from, and the quantile and margin used, as a sentence. */
 const char *orc_bounds_summary(const orc_bounds *bounds);
+size_t orc_bounds_runs(const orc_bounds *bounds);
+/* Healthy runs counted so far; a run equal to a counted one adds nothing. */
+size_t orc_calibration_runs(const orc_calibration *calibration);
 
 /* Judges a case with all checks. verdicts has ORC_CHECK_COUNT entries. bounds NULL: BOUND checks are not
  * applicable. After a difference of text, tokens, labels or order at step s, the numeric checks against the

@@ -1,0 +1,82 @@
+/* The probe: what a check reports its comparisons to. Internal.
+ * One probe serves one check of one case. It either judges against bounds or collects for a
+ * calibration; a check cannot tell which, so both see exactly the same comparisons. */
+#pragma once
+
+#include "orc_bounds.h"
+#include "orc_trace.h"
+
+enum { ORC_STEP_NEVER = 0x7FFFFFFF };
+
+/* A number to be compared with its calibrated scale. */
+struct orc_item {
+    int step;
+    bool pooled;            /* one scale for all steps */
+    const char *group;      /* with class_name and part: numbers that share a scale */
+    const char *class_name;
+    const char *part;
+    const char *name;       /* shown in the verdict */
+    double floor;           /* smallest meaningful deviation, relative */
+    double value;           /* deviation, or level */
+    double seen, wanted;    /* shown in the verdict */
+};
+
+struct orc_calibration;
+
+/* Zero-initialise but for check, verdict, and either bounds or calibration. */
+struct orc_probe {
+    enum orc_check_id check;
+    struct orc_verdict *verdict;
+    const struct orc_bounds *bounds;
+    struct orc_calibration *calibration;
+    size_t *seen;         /* items seen per cell of the bounds; may be NULL */
+    int confounded_from;  /* first step without credit, ORC_STEP_NEVER = none */
+    bool against_reference; /* set by the check: confounding applies to it */
+    bool confounds;         /* set by the check: its alarm confounds the others */
+};
+
+/* err within tol; NaN is not. */
+bool orc_accept(double err, double tol);
+
+/* One exact comparison. The text is formed only when it is the first to fail. */
+__attribute__((format(printf, 4, 5))) void orc_probe_exact(struct orc_probe *probe, int step,
+                                                           bool equal, const char *format, ...);
+/* One comparison with a fixed bound. */
+void orc_probe_fixed(struct orc_probe *probe, const struct orc_item *item, double bound);
+/* One calibrated comparison. Not counted when the bounds do not know the class at this step. */
+void orc_probe_deviation(struct orc_probe *probe, const struct orc_item *item);
+void orc_probe_level(struct orc_probe *probe, const struct orc_item *item);
+/* Says that steps first..last were compared: what every healthy run had there must have been seen. */
+void orc_probe_expect(struct orc_probe *probe, const char *group, int first, int last);
+
+/* Steps to loop over, empty (first > last) when there are none. */
+struct orc_range {
+    int first, last;
+};
+struct orc_range orc_range_of(const orc_trace *trace);
+struct orc_range orc_range_common(const orc_trace *a, const orc_trace *b);
+
+/* |a - b| / |b|; 0 when both are the same finite number. */
+double orc_relative(double a, double b);
+
+/* Collects one number; level as in struct orc_key. Implemented by the calibration. */
+void orc_calibration_take(struct orc_calibration *calibration, const struct orc_key *key,
+                          const struct orc_item *item);
+/* A healthy run failed an exact comparison. */
+void orc_calibration_alarm(struct orc_calibration *calibration, enum orc_check_id check, int step,
+                           const char *detail);
+
+/* A check reads the case and reports to the probe; missing inputs = no report. */
+typedef void orc_check_function(const struct orc_case *c, struct orc_probe *probe);
+#define ORC_ROW_(name, kind, text) orc_check_function orc_check_run_##name;
+ORC_CHECKS(ORC_ROW_)
+#undef ORC_ROW_
+orc_check_function *orc_check_run(enum orc_check_id id);
+
+/* Relative deviation of a scalar of each common step from the reference's, calibrated by step. */
+void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which,
+                        double floor_relative);
+
+/* The traces of a case and the bounds belong to one recipe and seed. bounds may be NULL. */
+ORC_CHECKED enum orc_status orc_case_check(const struct orc_case *c, const orc_bounds *bounds,
+                                           struct orc_error *error);
