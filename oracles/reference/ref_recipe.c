@@ -1,0 +1,364 @@
+/* Recipes. A table says where each key goes and what it may be; everything else is an error that
+ * names file and line. See ref_recipe.h. */
+#include "ref_recipe.h"
+
+#include "ref_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <float.h>
+#include <libfyaml.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum kind { TEXT, PATH, PATHS, COUNT, SEED, REAL, FLAG, CHOICE };
+
+struct key {
+    const char *section, *name;
+    enum kind kind;
+    size_t offset;
+    double min, max;       /* inclusive, of numbers */
+    const char *choices;   /* words with a space before and behind each; index goes to an int */
+};
+
+struct reader {
+    const char *path;
+    struct orc_ref_arena *arena;
+    struct orc_ref_recipe *recipe;
+    struct orc_ref_error *error;
+};
+
+/* Rows hold at most 2^24 positions and a micro-batch's sizes stay far from overflow. */
+#define SIZE_MAX_ALLOWED 16777216.0
+
+#define AT(field) offsetof(struct orc_ref_recipe, field)
+
+static const struct key keys[] = {
+    {"", "name", TEXT, AT(name), 0, 0, NULL},
+    {"model", "arch", CHOICE, 0, 0, 0, " llama "},
+    {"model", "layers", COUNT, AT(model.layers), 1, 1024, NULL},
+    {"model", "width", COUNT, AT(model.width), 1, SIZE_MAX_ALLOWED, NULL},
+    {"model", "heads", COUNT, AT(model.heads), 1, SIZE_MAX_ALLOWED, NULL},
+    {"model", "kv_heads", COUNT, AT(model.kv_heads), 1, SIZE_MAX_ALLOWED, NULL},
+    {"model", "ffn", COUNT, AT(model.ffn), 1, SIZE_MAX_ALLOWED, NULL},
+    {"model", "context", COUNT, AT(model.context), 2, SIZE_MAX_ALLOWED, NULL},
+    {"model", "vocab", COUNT, AT(model.vocab), 2, SIZE_MAX_ALLOWED, NULL},
+    {"model", "tied", FLAG, AT(model.tied), 0, 0, NULL},
+    {"model", "norm_eps", REAL, AT(model.norm_eps), 0, DBL_MAX, NULL},
+    {"model", "rope_theta", REAL, AT(model.rope_theta), 1, DBL_MAX, NULL},
+    {"text", "tokenizer", PATH, AT(text.tokenizer), 0, 0, NULL},
+    {"text", "template", TEXT, AT(text.template_name), 0, 0, NULL},
+    {"text", "mask", CHOICE, AT(text.mask_all), 0, 0, " assistant all "},
+    {"data", "train", PATHS, AT(data.train), 1, 0, NULL},
+    {"data", "eval", PATHS, AT(data.eval), 0, 0, NULL},
+    {"data", "packing", FLAG, AT(data.packing), 0, 0, NULL},
+    {"data", "truncate", CHOICE, AT(data.truncate), 0, 0, " keep_start keep_end drop "},
+    {"data", "pad", TEXT, AT(data.pad), 0, 0, NULL},
+    {"train", "seed", SEED, AT(train.seed), 0, 0, NULL},
+    {"train", "steps", COUNT, AT(train.steps), 1, SIZE_MAX_ALLOWED, NULL},
+    {"train", "rows", COUNT, AT(train.rows), 1, SIZE_MAX_ALLOWED, NULL},
+    {"train", "grad_accum", COUNT, AT(train.grad_accum), 1, SIZE_MAX_ALLOWED, NULL},
+    {"train", "lr", REAL, AT(train.lr), 0, DBL_MAX, NULL},
+    {"train", "lr_min", REAL, AT(train.lr_min), 0, DBL_MAX, NULL},
+    {"train", "warmup", COUNT, AT(train.warmup), 0, SIZE_MAX_ALLOWED, NULL},
+    {"train", "schedule_steps", COUNT, AT(train.schedule_steps), 1, SIZE_MAX_ALLOWED, NULL},
+    {"train", "beta1", REAL, AT(train.beta1), 0, 1, NULL},
+    {"train", "beta2", REAL, AT(train.beta2), 0, 1, NULL},
+    {"train", "eps", REAL, AT(train.eps), 0, DBL_MAX, NULL},
+    {"train", "weight_decay", REAL, AT(train.weight_decay), 0, DBL_MAX, NULL},
+    {"train", "clip", REAL, AT(train.clip), 0, DBL_MAX, NULL},
+    {"train", "eval_every", COUNT, AT(train.eval_every), 0, SIZE_MAX_ALLOWED, NULL},
+    {"train", "eval_rows", COUNT, AT(train.eval_rows), 0, SIZE_MAX_ALLOWED, NULL},
+    {"train", "checkpoint_every", COUNT, AT(train.checkpoint_every), 0, SIZE_MAX_ALLOWED, NULL},
+    {"device", "budget", COUNT, AT(device.budget), 0, 0x1p52, NULL},
+    {"device", "oom_at", COUNT, AT(device.oom_at), 0, SIZE_MAX_ALLOWED, NULL},
+};
+
+enum { KEYS = sizeof keys / sizeof *keys };
+
+/* First line of a node, from 1; of a collection, that of its first scalar. 0: unknown. */
+static int line_of(struct fy_node *node)
+{
+    while (node != NULL && !fy_node_is_scalar(node))
+        node = fy_node_is_sequence(node)
+                   ? fy_node_sequence_get_by_index(node, 0)
+                   : fy_node_pair_key(fy_node_mapping_get_by_index(node, 0));
+    struct fy_token *const token = node != NULL ? fy_node_get_scalar_token(node) : NULL;
+    const struct fy_mark *const mark = token != NULL ? fy_token_start_mark(token) : NULL;
+    return mark != NULL ? mark->line + 1 : 0;
+}
+
+static enum orc_ref_status bad(const struct reader *r, int line, const char *subject,
+                               const char *cause)
+{
+    if (line > 0)
+        return orc_ref_fail(r->error, ORC_REF_BAD, "%s:%d: %s %s", r->path, line, subject, cause);
+    return orc_ref_fail(r->error, ORC_REF_BAD, "%s: %s %s", r->path, subject, cause);
+}
+
+static const char *join(const struct reader *r, const char *path, size_t length)
+{
+    const char *const slash = strrchr(r->path, '/');
+    const size_t folder = path[0] == '/' || slash == NULL ? 0 : (size_t)(slash - r->path) + 1;
+    char *const joined = orc_ref_arena_take(r->arena, folder + length + 1, 1);
+    if (joined != NULL)
+        (void)snprintf(joined, folder + length + 1, "%.*s%.*s", (int)folder, r->path, (int)length,
+                       path);
+    return joined;
+}
+
+static enum orc_ref_status read_paths(const struct reader *r, const struct key *key, int line,
+                                      struct fy_node *node, struct orc_ref_paths *out)
+{
+    if (!fy_node_is_sequence(node))
+        return bad(r, line, key->name, "is not a list of files");
+    const size_t count = (size_t)fy_node_sequence_item_count(node);
+    if ((double)count < key->min)
+        return bad(r, line, key->name, "names no file");
+    out->list = orc_ref_arena_take(r->arena, count, sizeof *out->list);
+    if (out->list == NULL)
+        return orc_ref_fail(r->error, ORC_REF_INTERNAL, "%s: no memory", r->path);
+    for (size_t i = 0; i < count; i++) {
+        size_t length = 0;
+        struct fy_node *const item = fy_node_sequence_get_by_index(node, (int)i);
+        const char *const text = fy_node_get_scalar(item, &length);
+        if (text == NULL || length == 0 || memchr(text, '\0', length) != NULL)
+            return bad(r, line, key->name, "holds something that is not a path");
+        out->list[i] = join(r, text, length);
+        if (out->list[i] == NULL)
+            return orc_ref_fail(r->error, ORC_REF_INTERNAL, "%s: no memory", r->path);
+    }
+    out->count = count;
+    return ORC_REF_OK;
+}
+
+static enum orc_ref_status read_number(const struct reader *r, const struct key *key, int line,
+                                       const char *text, void *field)
+{
+    char *end = NULL;
+    errno = 0;
+    if (key->kind == REAL) {
+        const double value = strtod(text, &end);
+        if (strspn(text, "0123456789.eE+-") != strlen(text) || *end != '\0' || end == text ||
+            !isfinite(value))
+            return bad(r, line, key->name, "is not a number");
+        if (!(value >= key->min && value <= key->max))
+            return bad(r, line, key->name, "is out of range");
+        *(double *)field = value;
+        return ORC_REF_OK;
+    }
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0)
+        return bad(r, line, key->name, "is not a whole number");
+    if (key->kind == SEED) {
+        *(uint64_t *)field = value;
+        return ORC_REF_OK;
+    }
+    if (!((double)value >= key->min && (double)value <= key->max))
+        return bad(r, line, key->name, "is out of range");
+    *(size_t *)field = (size_t)value;
+    return ORC_REF_OK;
+}
+
+static enum orc_ref_status read_choice(const struct reader *r, const struct key *key, int line,
+                                       const char *text, void *field)
+{
+    int index = 0;
+    for (const char *word = key->choices + 1; *word != '\0'; index++) {
+        const size_t length = strcspn(word, " ");
+        if (strlen(text) == length && strncmp(word, text, length) == 0) {
+            if (key->offset == AT(text.mask_all))
+                *(bool *)field = index != 0;
+            else if (key->offset == AT(data.truncate))
+                *(enum orc_ref_truncate *)field = (enum orc_ref_truncate)index;
+            return ORC_REF_OK;
+        }
+        word += length + 1;
+    }
+    return orc_ref_fail(r->error, ORC_REF_BAD, "%s:%d: %s is none of%.*s", r->path, line,
+                        key->name, (int)strlen(key->choices) - 1, key->choices);
+}
+
+static enum orc_ref_status read_value(const struct reader *r, const struct key *key, int line,
+                                      struct fy_node *node)
+{
+    void *const field = (char *)r->recipe + key->offset;
+    if (key->kind == PATHS)
+        return read_paths(r, key, line, node, field);
+    size_t length = 0;
+    const char *const scalar = node != NULL ? fy_node_get_scalar(node, &length) : NULL;
+    if (scalar == NULL || length == 0 || memchr(scalar, '\0', length) != NULL)
+        return bad(r, line, key->name, "has no value");
+    const char *const text = key->kind == PATH ? join(r, scalar, length)
+                                               : orc_ref_arena_text(r->arena, scalar, length);
+    if (text == NULL)
+        return orc_ref_fail(r->error, ORC_REF_INTERNAL, "%s: no memory", r->path);
+    switch (key->kind) {
+    case COUNT:
+    case SEED:
+    case REAL:
+        return read_number(r, key, line, text, field);
+    case FLAG:
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+            return bad(r, line, key->name, "is neither true nor false");
+        *(bool *)field = text[0] == 't';
+        return ORC_REF_OK;
+    case CHOICE:
+        return read_choice(r, key, line, text, field);
+    case TEXT:
+    case PATH:
+    case PATHS:
+        break;
+    }
+    *(const char **)field = text;
+    return ORC_REF_OK;
+}
+
+/* Reads the keys of one mapping; seen[] marks what was found. */
+static enum orc_ref_status read_mapping(const struct reader *r, struct fy_node *mapping,
+                                        const char *section, bool seen[KEYS])
+{
+    void *state = NULL;
+    for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &state)) != NULL;) {
+        struct fy_node *const name = fy_node_pair_key(pair), *const value = fy_node_pair_value(pair);
+        const int line = line_of(name);
+        const char *const text = name != NULL ? fy_node_get_scalar0(name) : NULL;
+        if (text == NULL)
+            return bad(r, line, "a key", "is not text");
+        bool is_section = false;
+        size_t i = 0;
+        for (; i < KEYS; i++) {
+            is_section = is_section || (section[0] == '\0' && strcmp(keys[i].section, text) == 0);
+            if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, text) == 0)
+                break;
+        }
+        enum orc_ref_status status;
+        if (i < KEYS) {
+            seen[i] = true;
+            status = read_value(r, &keys[i], line, value);
+        } else if (is_section && text[0] != '\0') {
+            if (!fy_node_is_mapping(value))
+                return bad(r, line, text, "is not a mapping");
+            status = read_mapping(r, value, text, seen);
+        } else {
+            return bad(r, line, text, "is not a key of a recipe");
+        }
+        if (status != ORC_REF_OK)
+            return status;
+    }
+    return ORC_REF_OK;
+}
+
+static enum orc_ref_status check_seen(const struct reader *r, const bool seen[KEYS])
+{
+    for (size_t i = 0; i < KEYS; i++)
+        if (!seen[i] && strcmp(keys[i].section, "device") != 0)
+            return orc_ref_fail(r->error, ORC_REF_BAD, "%s: %s%s%s is missing", r->path,
+                                keys[i].section, keys[i].section[0] == '\0' ? "" : ".",
+                                keys[i].name);
+    return ORC_REF_OK;
+}
+
+static enum orc_ref_status check_whole(const struct reader *r)
+{
+    const struct orc_ref_recipe *const recipe = r->recipe;
+    const struct orc_ref_shape *const model = &recipe->model;
+    if (model->width % model->heads != 0 || model->width / model->heads % 2 != 0)
+        return bad(r, 0, "model:", "width / heads is not an even whole number");
+    if (model->heads % model->kv_heads != 0)
+        return bad(r, 0, "model:", "kv_heads does not divide heads");
+    if (recipe->train.schedule_steps < recipe->train.warmup)
+        return bad(r, 0, "train:", "schedule_steps is less than warmup");
+    if (!(recipe->train.beta1 < 1.0) || !(recipe->train.beta2 < 1.0))
+        return bad(r, 0, "train:", "beta1 and beta2 must be less than 1");
+    if ((double)recipe->train.rows * (double)model->context > SIZE_MAX_ALLOWED)
+        return bad(r, 0, "train:", "rows * context is out of range");
+    if (strspn(recipe->text.template_name, "abcdefghijklmnopqrstuvwxyz0123456789_-") !=
+        strlen(recipe->text.template_name))
+        return bad(r, 0, "text.template", "is not a name of small letters, digits, _ and -");
+    return ORC_REF_OK;
+}
+
+/* Templates stand beside the recipe's folder; recipes kept elsewhere use those of this tree. */
+static enum orc_ref_status find_template(const struct reader *r)
+{
+    char name[512];
+    const int length = snprintf(name, sizeof name, "../templates/%s.jinja",
+                                r->recipe->text.template_name);
+    const char *path = NULL;
+    if (length > 0 && (size_t)length < sizeof name)
+        path = join(r, name, (size_t)length);
+    if (path != NULL && access(path, R_OK) != 0) {
+        const int whole = snprintf(name, sizeof name, "%s/%s.jinja", ORC_REF_TEMPLATES,
+                                   r->recipe->text.template_name);
+        path = whole > 0 && (size_t)whole < sizeof name
+                   ? orc_ref_arena_text(r->arena, name, (size_t)whole)
+                   : NULL;
+    }
+    if (path == NULL)
+        return bad(r, 0, "text.template", "has too long a name");
+    if (access(path, R_OK) != 0)
+        return orc_ref_fail(r->error, ORC_REF_BAD, "%s: no template %s: %s", r->path, path,
+                            strerror(errno));
+    r->recipe->text.template_path = path;
+    return ORC_REF_OK;
+}
+
+/* The first message the parser collected. */
+static enum orc_ref_status syntax_error(const struct reader *r, struct fy_diag *diag)
+{
+    void *state = NULL;
+    const struct fy_diag_error *const first = fy_diag_errors_iterate(diag, &state);
+    if (first == NULL || first->msg == NULL)
+        return bad(r, 0, "the file", "is not YAML");
+    return orc_ref_fail(r->error, ORC_REF_BAD, "%s:%d: %s", r->path, first->line, first->msg);
+}
+
+enum orc_ref_status orc_ref_recipe_load(const char *path, struct orc_ref_arena *arena,
+                                        struct orc_ref_recipe *recipe, struct orc_ref_error *error)
+{
+    const struct reader r = {path, arena, recipe, error};
+    bool seen[KEYS] = {false};
+    char *file = NULL;
+    size_t bytes = 0;
+    struct fy_document *document = NULL;
+    struct fy_diag_cfg config;
+    fy_diag_cfg_default(&config);
+    config.fp = NULL;
+    config.colorize = false;
+    struct fy_diag *const diag = fy_diag_create(&config);
+    *recipe = (struct orc_ref_recipe){0};
+    enum orc_ref_status status = orc_ref_file_read(path, &file, &bytes, error);
+    if (status != ORC_REF_OK)
+        goto done;
+    if (diag == NULL) {
+        status = orc_ref_fail(error, ORC_REF_INTERNAL, "%s: no memory", path);
+        goto done;
+    }
+    fy_diag_set_collect_errors(diag, true);
+    const struct fy_parse_cfg parse = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG, .diag = diag};
+    document = fy_document_build_from_string(&parse, file, bytes);
+    if (document == NULL) {
+        status = syntax_error(&r, diag);
+        goto done;
+    }
+    struct fy_node *const root = fy_document_root(document);
+    if (root == NULL || !fy_node_is_mapping(root)) {
+        status = bad(&r, 0, "the file", "is not a mapping");
+        goto done;
+    }
+    recipe->hash = orc_ref_hash(ORC_REF_HASH_START, file, bytes);
+    if ((status = read_mapping(&r, root, "", seen)) == ORC_REF_OK &&
+        (status = check_seen(&r, seen)) == ORC_REF_OK &&
+        (status = check_whole(&r)) == ORC_REF_OK)
+        status = find_template(&r);
+done:
+    fy_document_destroy(document);
+    fy_diag_destroy(diag);
+    free(file);
+    return status;
+}
