@@ -6,3 +6,10 @@ target_link_libraries(k_cases PUBLIC k_mutable)
 fl_unit_test(k_twin_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/k_twin_test.c
     $<TARGET_OBJECTS:k_programs_emulated> $<TARGET_OBJECTS:k_programs_emulated_twin>
     LIBS k_cases k_emulator k_mutable)
+fl_unit_test(k_math_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/k_math_test.c LIBS k_mutable)
+fl_unit_test(k_gemm_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/k_gemm_test.c LIBS k_production)
+
+# Production holds no trace of the catalogue.
+add_test(NAME k_production_has_no_fault_symbol
+    COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/k_no_fault_symbols.sh $<TARGET_FILE:k_production>)
+set_tests_properties(k_production_has_no_fault_symbol PROPERTIES LABELS "ci;unit")

@@ -1,0 +1,193 @@
+/* The matrix product equals, bit for bit, one chain of fmaf over increasing k for every element, in
+ * every micro-kernel, shape, layout and division into parts. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gemm_kernel.h"
+
+enum { GUARD = 3, PARTS_MAX = 3 };
+
+static uint64_t state;
+
+static float next_float(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(int32_t)(state >> 32) / 2147483648.0f;
+}
+
+static float *matrix(size_t floats)
+{
+    float *p = malloc(sizeof *p * (floats + GUARD));
+    cr_assert(p != NULL);
+    for (size_t i = 0; i < floats + GUARD; i++) {
+        p[i] = next_float();
+    }
+    return p;
+}
+
+/* The definition in gemm.h, element by element. */
+static void naive(const struct k_gemm_args *g, float *c)
+{
+    for (int o = 0; o < g->batch_outer; o++) {
+        for (int i = 0; i < g->batch_inner; i++) {
+            const float *a = g->a + (size_t)o * g->a_outer + (size_t)i * g->a_inner;
+            const float *b = g->b + (size_t)o * g->b_outer + (size_t)i * g->b_inner;
+            float *to = c + (size_t)o * g->c_outer + (size_t)i * g->c_inner;
+            for (int row = 0; row < g->m; row++) {
+                for (int col = 0; col < g->n; col++) {
+                    float *at = to + (size_t)row * (size_t)g->ldc + col;
+                    float acc = g->accumulate ? *at : 0.0f;
+                    for (int k = 0; k < g->k; k++) {
+                        acc = fmaf(g->trans_a ? a[(size_t)k * (size_t)g->lda + row]
+                                              : a[(size_t)row * (size_t)g->lda + k],
+                                   g->trans_b ? b[(size_t)col * (size_t)g->ldb + k]
+                                              : b[(size_t)k * (size_t)g->ldb + col],
+                                   acc);
+                    }
+                    *at = acc;
+                }
+            }
+        }
+    }
+}
+
+/* Compares every kernel and number of parts with naive(), bytes outside C included. */
+static size_t check(struct k_gemm_args *g, size_t a_floats, size_t b_floats, size_t c_floats)
+{
+    float *a = matrix(a_floats);
+    float *b = matrix(b_floats);
+    float *before = matrix(c_floats);
+    float *expected = malloc(sizeof(float) * (c_floats + GUARD));
+    float *got = malloc(sizeof(float) * (c_floats + GUARD));
+    void *workspace = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
+    cr_assert(expected != NULL && got != NULL && workspace != NULL);
+    memset(workspace, 0xFF, k_gemm_workspace_bytes()); /* NaN */
+    const size_t bytes = sizeof(float) * (c_floats + GUARD);
+    g->a = a;
+    g->b = b;
+    memcpy(expected, before, bytes);
+    naive(g, expected);
+    g->c = got;
+    size_t kernels;
+    const struct k_gemm_kernel *const *kernel = k_gemm_kernels(&kernels);
+    for (size_t i = 0; i < kernels; i++) {
+        for (int parts = 1; parts <= PARTS_MAX; parts++) {
+            memcpy(got, before, bytes);
+            for (int part = parts - 1; part >= 0; part--) {
+                k_gemm_part_with(kernel[i], g, part, parts, workspace);
+            }
+            cr_assert(memcmp(got, expected, bytes) == 0,
+                      "%s, %d parts: m %d n %d k %d trans %d %d accumulate %d batch %d x %d",
+                      kernel[i]->name, parts, g->m, g->n, g->k, g->trans_a, g->trans_b, g->accumulate,
+                      g->batch_outer, g->batch_inner);
+        }
+    }
+    free(a);
+    free(b);
+    free(before);
+    free(expected);
+    free(got);
+    free(workspace);
+    return (size_t)g->m * (size_t)g->n * kernels * PARTS_MAX;
+}
+
+/* One product in all layouts, rows `slack` floats longer than needed. */
+static size_t check_layouts(int m, int n, int k, int slack)
+{
+    size_t compared = 0;
+    for (int layout = 0; layout < 8; layout++) {
+        struct k_gemm_args g = {.m = m, .n = n, .k = k, .batch_outer = 1, .batch_inner = 1};
+        g.trans_a = (layout & 1) != 0;
+        g.trans_b = (layout & 2) != 0;
+        g.accumulate = (layout & 4) != 0;
+        g.lda = (g.trans_a ? m : k) + slack;
+        g.ldb = (g.trans_b ? k : n) + slack;
+        g.ldc = n + slack;
+        compared += check(&g, (size_t)(g.trans_a ? k : m) * (size_t)g.lda,
+                          (size_t)(g.trans_b ? n : k) * (size_t)g.ldb, (size_t)m * (size_t)g.ldc);
+    }
+    return compared;
+}
+
+Test(k_gemm, edges_of_tiles_in_all_layouts)
+{
+    static const int sizes[] = {1, 2, 7, 13, 14, 15, 16, 17, 31, 32, 33, 65};
+    size_t compared = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (size_t j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
+            compared += check_layouts(sizes[i], sizes[j], sizes[(i + 3 * j) % 12], (int)(i + j) % 3);
+        }
+    }
+    cr_assert(compared > 0);
+}
+
+Test(k_gemm, blocks_of_rows_and_depth)
+{
+    size_t compared = 0;
+    compared += check_layouts(171, 70, 257, 1);
+    compared += check_layouts(29, 66, 513, 0);
+    compared += check_layouts(340, 33, 300, 2);
+    compared += check_layouts(3, 200, 600, 0);
+    cr_assert(compared > 0);
+}
+
+Test(k_gemm, blocks_of_columns)
+{
+    cr_assert(check_layouts(30, 2100, 9, 0) > 0);
+}
+
+Test(k_gemm, empty_depth_clears_or_keeps_c)
+{
+    cr_assert(check_layouts(5, 40, 0, 1) > 0);
+}
+
+Test(k_gemm, batches_with_repeated_and_interleaved_operands)
+{
+    size_t compared = 0;
+    for (int trans_b = 0; trans_b < 2; trans_b++) {
+        /* heads of a packed row: operand of head h begins h * n floats into each row; B of a group of
+         * query heads is repeated */
+        struct k_gemm_args g = {.m = 37, .n = 24, .k = 24, .trans_b = trans_b != 0};
+        g.batch_outer = 3;
+        g.batch_inner = 2;
+        g.lda = 2 * 24;
+        g.a_outer = (size_t)g.m * 2 * 24;
+        g.a_inner = 24;
+        g.ldb = 24;
+        g.b_outer = 24 * 24;
+        g.b_inner = 0;
+        g.ldc = 2 * 24;
+        g.c_outer = g.a_outer;
+        g.c_inner = 24;
+        compared += check(&g, 3 * g.a_outer, 3 * g.b_outer, 3 * g.c_outer);
+        g.accumulate = true;
+        compared += check(&g, 3 * g.a_outer, 3 * g.b_outer, 3 * g.c_outer);
+    }
+    cr_assert(compared > 0);
+}
+
+Test(k_gemm, not_a_number_reaches_c)
+{
+    const float a[2] = {NAN, 1.0f};
+    const float b[2] = {0.0f, 0.0f};
+    float c[1] = {0.0f};
+    struct k_gemm_args g = {.a = a, .b = b, .c = c, .m = 1, .n = 1, .k = 2, .lda = 2, .ldb = 1,
+                            .ldc = 1, .batch_outer = 1, .batch_inner = 1};
+    void *workspace = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
+    cr_assert(workspace != NULL);
+    k_gemm_part(&g, 0, 1, workspace);
+    cr_assert(isnan(c[0]));
+    free(workspace);
+}
+
+Test(k_gemm, the_best_kernel_is_named_and_the_last_one_is_portable)
+{
+    size_t kernels;
+    const struct k_gemm_kernel *const *kernel = k_gemm_kernels(&kernels);
+    cr_assert(kernels > 0);
+    cr_assert_str_eq(kernel[0]->name, k_gemm_kernel_name());
+    cr_assert_str_eq(kernel[kernels - 1]->name, "portable");
+}
