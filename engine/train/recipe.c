@@ -3,96 +3,164 @@
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RECIPE_BYTES_MAX = 1 << 20, FILES_MAX = 256, TEXT_MAX = 4096 };
 
-/* libcyaml takes any word for a bool, so yes and no are an enumeration here. */
+/* The file as libcyaml gives it. Numbers stay texts: libcyaml reads "3.5" as the integer 3 and
+ * takes any word for a bool, so numbers are read here and yes and no are an enumeration. */
+struct raw {
+    char *name;
+    struct {
+        char *arch, *layers, *width, *heads, *kv_heads, *ffn, *context, *vocab, *norm_eps,
+            *rope_theta;
+        int tied;
+    } model;
+    struct {
+        char *tokenizer, *template_name;
+        int mask;
+    } text;
+    struct {
+        char **train, **eval, *pad;
+        unsigned train_count, eval_count;
+        int packing, truncate;
+    } data;
+    struct {
+        char *seed, *steps, *rows, *grad_accum, *lr, *lr_min, *warmup, *schedule_steps, *beta1,
+            *beta2, *eps, *weight_decay, *clip, *eval_every, *eval_rows, *checkpoint_every;
+    } train;
+    struct {
+        char *budget, *oom_at;
+    } device;
+};
+
 static const cyaml_strval_t bool_words[] = {{"false", 0}, {"true", 1}};
 static const cyaml_strval_t mask_words[] = {{"assistant", ENG_MASK_ASSISTANT},
                                             {"all", ENG_MASK_ALL}};
 static const cyaml_strval_t truncate_words[] = {
     {"keep_start", ENG_KEEP_START}, {"keep_end", ENG_KEEP_END}, {"drop", ENG_DROP}};
 
-#define INT(type, key) CYAML_FIELD_INT(#key, CYAML_FLAG_DEFAULT, struct type, key)
-#define FLOAT(type, key) CYAML_FIELD_FLOAT(#key, CYAML_FLAG_DEFAULT, struct type, key)
-#define WORD(type, key, words)                                                                     \
-    CYAML_FIELD_ENUM(#key, CYAML_FLAG_STRICT, struct type, key, words, CYAML_ARRAY_LEN(words))
-#define TEXT(type, key, member)                                                                    \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, struct type, member, 1, TEXT_MAX)
+/* Fields of struct raw, with offsets from its beginning also within a section. */
+#define TEXT(key, member)                                                                          \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, struct raw, member, 1, TEXT_MAX)
+#define WORD(key, member, words)                                                                   \
+    CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT, struct raw, member, words, CYAML_ARRAY_LEN(words))
+#define FILES(key, member, least)                                                                  \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER, struct raw, member, &file_value, least, FILES_MAX)
+/* A section's members are found from the whole struct, so its own offset is 0. */
+#define SECTION(name, fields)                                                                      \
+    {                                                                                              \
+        .key = name, .data_offset = 0, .value = {                                                  \
+            CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw, fields)                            \
+        }                                                                                          \
+    }
 
 static const cyaml_schema_value_t file_value = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, TEXT_MAX)};
 
-static const cyaml_schema_field_t model_fields[] = {TEXT(eng_recipe_model, "arch", arch),
-                                                    INT(eng_recipe_model, layers),
-                                                    INT(eng_recipe_model, width),
-                                                    INT(eng_recipe_model, heads),
-                                                    INT(eng_recipe_model, kv_heads),
-                                                    INT(eng_recipe_model, ffn),
-                                                    INT(eng_recipe_model, context),
-                                                    INT(eng_recipe_model, vocab),
-                                                    WORD(eng_recipe_model, tied, bool_words),
-                                                    FLOAT(eng_recipe_model, norm_eps),
-                                                    FLOAT(eng_recipe_model, rope_theta),
+static const cyaml_schema_field_t model_fields[] = {TEXT("arch", model.arch),
+                                                    TEXT("layers", model.layers),
+                                                    TEXT("width", model.width),
+                                                    TEXT("heads", model.heads),
+                                                    TEXT("kv_heads", model.kv_heads),
+                                                    TEXT("ffn", model.ffn),
+                                                    TEXT("context", model.context),
+                                                    TEXT("vocab", model.vocab),
+                                                    WORD("tied", model.tied, bool_words),
+                                                    TEXT("norm_eps", model.norm_eps),
+                                                    TEXT("rope_theta", model.rope_theta),
                                                     CYAML_FIELD_END};
-
 static const cyaml_schema_field_t text_fields[] = {
-    TEXT(eng_recipe_text, "tokenizer", tokenizer), TEXT(eng_recipe_text, "template", template_name),
-    WORD(eng_recipe_text, mask, mask_words), CYAML_FIELD_END};
-
-static const cyaml_schema_field_t data_fields[] = {
-    CYAML_FIELD_SEQUENCE("train", CYAML_FLAG_POINTER, struct eng_recipe_data, train, &file_value, 1,
-                         FILES_MAX),
-    CYAML_FIELD_SEQUENCE("eval", CYAML_FLAG_POINTER, struct eng_recipe_data, eval, &file_value, 0,
-                         FILES_MAX),
-    WORD(eng_recipe_data, packing, bool_words),
-    WORD(eng_recipe_data, truncate, truncate_words),
-    TEXT(eng_recipe_data, "pad", pad),
-    CYAML_FIELD_END};
-
+    TEXT("tokenizer", text.tokenizer), TEXT("template", text.template_name),
+    WORD("mask", text.mask, mask_words), CYAML_FIELD_END};
+static const cyaml_schema_field_t data_fields[] = {FILES("train", data.train, 1),
+                                                   FILES("eval", data.eval, 0),
+                                                   WORD("packing", data.packing, bool_words),
+                                                   WORD("truncate", data.truncate, truncate_words),
+                                                   TEXT("pad", data.pad),
+                                                   CYAML_FIELD_END};
 static const cyaml_schema_field_t train_fields[] = {
-    CYAML_FIELD_UINT("seed", CYAML_FLAG_DEFAULT, struct eng_recipe_train, seed),
-    INT(eng_recipe_train, steps),
-    INT(eng_recipe_train, rows),
-    INT(eng_recipe_train, grad_accum),
-    FLOAT(eng_recipe_train, lr),
-    FLOAT(eng_recipe_train, lr_min),
-    INT(eng_recipe_train, warmup),
-    INT(eng_recipe_train, schedule_steps),
-    FLOAT(eng_recipe_train, beta1),
-    FLOAT(eng_recipe_train, beta2),
-    FLOAT(eng_recipe_train, eps),
-    FLOAT(eng_recipe_train, weight_decay),
-    FLOAT(eng_recipe_train, clip),
-    INT(eng_recipe_train, eval_every),
-    INT(eng_recipe_train, eval_rows),
-    INT(eng_recipe_train, checkpoint_every),
+    TEXT("seed", train.seed),
+    TEXT("steps", train.steps),
+    TEXT("rows", train.rows),
+    TEXT("grad_accum", train.grad_accum),
+    TEXT("lr", train.lr),
+    TEXT("lr_min", train.lr_min),
+    TEXT("warmup", train.warmup),
+    TEXT("schedule_steps", train.schedule_steps),
+    TEXT("beta1", train.beta1),
+    TEXT("beta2", train.beta2),
+    TEXT("eps", train.eps),
+    TEXT("weight_decay", train.weight_decay),
+    TEXT("clip", train.clip),
+    TEXT("eval_every", train.eval_every),
+    TEXT("eval_rows", train.eval_rows),
+    TEXT("checkpoint_every", train.checkpoint_every),
     CYAML_FIELD_END};
-
 static const cyaml_schema_field_t device_fields[] = {
-    CYAML_FIELD_UINT("budget", CYAML_FLAG_DEFAULT, struct eng_recipe_device, budget),
-    INT(eng_recipe_device, oom_at), CYAML_FIELD_END};
-
-static const cyaml_schema_field_t recipe_fields[] = {
-    TEXT(eng_recipe, "name", name),
-    CYAML_FIELD_MAPPING("model", CYAML_FLAG_DEFAULT, struct eng_recipe, model, model_fields),
-    CYAML_FIELD_MAPPING("text", CYAML_FLAG_DEFAULT, struct eng_recipe, text, text_fields),
-    CYAML_FIELD_MAPPING("data", CYAML_FLAG_DEFAULT, struct eng_recipe, data, data_fields),
-    CYAML_FIELD_MAPPING("train", CYAML_FLAG_DEFAULT, struct eng_recipe, train, train_fields),
-    CYAML_FIELD_MAPPING("device", CYAML_FLAG_DEFAULT, struct eng_recipe, device, device_fields),
-    CYAML_FIELD_END};
-
+    TEXT("budget", device.budget), TEXT("oom_at", device.oom_at), CYAML_FIELD_END};
+static const cyaml_schema_field_t recipe_fields[] = {TEXT("name", name),
+                                                     SECTION("model", model_fields),
+                                                     SECTION("text", text_fields),
+                                                     SECTION("data", data_fields),
+                                                     SECTION("train", train_fields),
+                                                     SECTION("device", device_fields),
+                                                     CYAML_FIELD_END};
 static const cyaml_schema_value_t recipe_value = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct eng_recipe, recipe_fields)};
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw, recipe_fields)};
+
+enum number_kind { NUMBER_INT, NUMBER_U64, NUMBER_DOUBLE };
+enum { DIM_MAX = 1 << 20, STEPS_MAX = 1000000000, ROWS_MAX = 1 << 16, VOCAB_MAX = 1 << 24 };
+
+/* Where a number's text and its value lie, and its range. */
+struct number {
+    const char *section, *key;
+    size_t raw, out;
+    enum number_kind kind;
+    double low, high;
+};
+#define NUMBER(section, key, kind, low, high)                                                      \
+    {                                                                                              \
+#section, #key, offsetof(struct raw, section.key),                                         \
+            offsetof(struct eng_recipe, section.key), kind, low, high                              \
+    }
+
+static const struct number numbers[] = {NUMBER(model, layers, NUMBER_INT, 1, 1024),
+                                        NUMBER(model, width, NUMBER_INT, 2, DIM_MAX),
+                                        NUMBER(model, heads, NUMBER_INT, 1, 4096),
+                                        NUMBER(model, kv_heads, NUMBER_INT, 1, 4096),
+                                        NUMBER(model, ffn, NUMBER_INT, 1, DIM_MAX),
+                                        NUMBER(model, context, NUMBER_INT, 2, DIM_MAX),
+                                        NUMBER(model, vocab, NUMBER_INT, 2, VOCAB_MAX),
+                                        NUMBER(model, norm_eps, NUMBER_DOUBLE, 0.0, 1.0),
+                                        NUMBER(model, rope_theta, NUMBER_DOUBLE, 1.0, 1e12),
+                                        NUMBER(train, seed, NUMBER_U64, 0.0, 0x1p64),
+                                        NUMBER(train, steps, NUMBER_INT, 1, STEPS_MAX),
+                                        NUMBER(train, rows, NUMBER_INT, 1, ROWS_MAX),
+                                        NUMBER(train, grad_accum, NUMBER_INT, 1, ROWS_MAX),
+                                        NUMBER(train, lr, NUMBER_DOUBLE, 0.0, 1e6),
+                                        NUMBER(train, lr_min, NUMBER_DOUBLE, 0.0, 1e6),
+                                        NUMBER(train, warmup, NUMBER_INT, 0, STEPS_MAX),
+                                        NUMBER(train, schedule_steps, NUMBER_INT, 1, STEPS_MAX),
+                                        NUMBER(train, beta1, NUMBER_DOUBLE, 0.0, 0.9999999),
+                                        NUMBER(train, beta2, NUMBER_DOUBLE, 0.0, 0.9999999),
+                                        NUMBER(train, eps, NUMBER_DOUBLE, 0.0, 1.0),
+                                        NUMBER(train, weight_decay, NUMBER_DOUBLE, 0.0, 1e3),
+                                        NUMBER(train, clip, NUMBER_DOUBLE, 0.0, 1e30),
+                                        NUMBER(train, eval_every, NUMBER_INT, 0, STEPS_MAX),
+                                        NUMBER(train, eval_rows, NUMBER_INT, 0, ROWS_MAX),
+                                        NUMBER(train, checkpoint_every, NUMBER_INT, 0, STEPS_MAX),
+                                        NUMBER(device, budget, NUMBER_U64, 0.0, 0x1p46),
+                                        NUMBER(device, oom_at, NUMBER_INT, 0, STEPS_MAX)};
 
 /* What libcyaml says while it fails: a cause, then places from the inside out. */
 struct complaint {
     char cause[256];
-    char field[64];
+    char field[64];   /* innermost key */
+    char section[64]; /* outermost key */
     int line;
 };
 
@@ -109,8 +177,11 @@ static void listen(cyaml_log_t level, void *context, const char *format, va_list
             c->line = atoi(place + strlen("(line: "));
         }
         const char *name = strstr(text, "field '");
-        if (name != NULL && c->field[0] == '\0') {
-            sscanf(name, "field '%63[^']", c->field);
+        if (name != NULL) {
+            sscanf(name, "field '%63[^']", c->section);
+            if (c->field[0] == '\0') {
+                snprintf(c->field, sizeof c->field, "%s", c->section);
+            }
         }
         return;
     }
@@ -168,43 +239,51 @@ static enum eng_status reject(const struct source *s, const char *section, const
                     section == NULL ? "" : section, section == NULL ? "" : ".", key, rule);
 }
 
-/* Ranges. One row a key; NaN is outside every range. */
-struct range {
-    const char *section, *key;
-    double value, low, high;
-};
-
-static enum eng_status check_ranges(const struct source *s, const struct range *rows, size_t count)
+/* Reads one number strictly: the whole text, in range, and never NaN. */
+static enum eng_status read_number(const struct source *s, const struct number *n, const char *text,
+                                   void *out)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!(rows[i].value >= rows[i].low && rows[i].value <= rows[i].high)) {
-            char rule[96];
-            snprintf(rule, sizeof rule, "is %g, must lie in [%g, %g]", rows[i].value, rows[i].low,
-                     rows[i].high);
-            return reject(s, rows[i].section, rows[i].key, rule);
-        }
+    char rule[160];
+    char *end = NULL;
+    errno = 0;
+    const double value = strtod(text, &end);
+    const char *digits = text + (text[0] == '-');
+    const bool whole = digits[0] != '\0' && strspn(digits, "0123456789") == strlen(digits);
+    if (text[0] == '\0' || *end != '\0' || (n->kind != NUMBER_DOUBLE && !whole)) {
+        snprintf(rule, sizeof rule, "'%.64s' is not a %s", text,
+                 n->kind == NUMBER_DOUBLE ? "number" : "whole number");
+        return reject(s, n->section, n->key, rule);
     }
-    return ENG_OK;
+    if (!(value >= n->low && value <= n->high)) {
+        snprintf(rule, sizeof rule, "%.64s does not lie in [%g, %g]", text, n->low, n->high);
+        return reject(s, n->section, n->key, rule);
+    }
+    errno = 0;
+    if (n->kind == NUMBER_INT) {
+        *(int *)out = (int)value;
+    } else if (n->kind == NUMBER_DOUBLE) {
+        *(double *)out = value;
+    } else {
+        *(uint64_t *)out = strtoull(text, NULL, 10);
+    }
+    return errno == 0 ? ENG_OK : reject(s, n->section, n->key, "is too large");
 }
 
-enum { DIM_MAX = 1 << 20, STEPS_MAX = 1000000000 };
+static enum eng_status read_numbers(const struct source *s, const struct raw *raw,
+                                    struct eng_recipe *r)
+{
+    enum eng_status status = ENG_OK;
+    for (size_t i = 0; status == ENG_OK && i < sizeof numbers / sizeof numbers[0]; i++) {
+        const struct number *n = &numbers[i];
+        char *const *text = (char *const *)(const void *)((const char *)raw + n->raw);
+        status = read_number(s, n, *text, (char *)r + n->out);
+    }
+    return status;
+}
 
 static enum eng_status check_model(const struct source *s, const struct eng_recipe *r)
 {
     const struct eng_recipe_model *m = &r->model;
-    const struct range rows[] = {{"model", "layers", m->layers, 1, 1024},
-                                 {"model", "width", m->width, 2, DIM_MAX},
-                                 {"model", "heads", m->heads, 1, 4096},
-                                 {"model", "kv_heads", m->kv_heads, 1, 4096},
-                                 {"model", "ffn", m->ffn, 1, DIM_MAX},
-                                 {"model", "context", m->context, 2, DIM_MAX},
-                                 {"model", "vocab", m->vocab, 2, 1 << 24},
-                                 {"model", "norm_eps", m->norm_eps, 0.0, 1.0},
-                                 {"model", "rope_theta", m->rope_theta, 1.0, 1e12}};
-    const enum eng_status status = check_ranges(s, rows, sizeof rows / sizeof rows[0]);
-    if (status != ENG_OK) {
-        return status;
-    }
     if (strcmp(m->arch, "llama") != 0) {
         return reject(s, "model", "arch", "must be llama");
     }
@@ -220,26 +299,6 @@ static enum eng_status check_model(const struct source *s, const struct eng_reci
 static enum eng_status check_train(const struct source *s, const struct eng_recipe *r)
 {
     const struct eng_recipe_train *t = &r->train;
-    const struct range rows[] = {{"train", "steps", t->steps, 1, STEPS_MAX},
-                                 {"train", "rows", t->rows, 1, 65536},
-                                 {"train", "grad_accum", t->grad_accum, 1, 65536},
-                                 {"train", "lr", t->lr, 0.0, 1e6},
-                                 {"train", "lr_min", t->lr_min, 0.0, 1e6},
-                                 {"train", "warmup", t->warmup, 0, STEPS_MAX},
-                                 {"train", "schedule_steps", t->schedule_steps, 1, STEPS_MAX},
-                                 {"train", "beta1", t->beta1, 0.0, 0.9999999},
-                                 {"train", "beta2", t->beta2, 0.0, 0.9999999},
-                                 {"train", "eps", t->eps, 0.0, 1.0},
-                                 {"train", "weight_decay", t->weight_decay, 0.0, 1e3},
-                                 {"train", "clip", t->clip, 0.0, 1e30},
-                                 {"train", "eval_every", t->eval_every, 0, STEPS_MAX},
-                                 {"train", "eval_rows", t->eval_rows, 0, 1 << 20},
-                                 {"train", "checkpoint_every", t->checkpoint_every, 0, STEPS_MAX},
-                                 {"device", "oom_at", r->device.oom_at, 0, STEPS_MAX}};
-    const enum eng_status status = check_ranges(s, rows, sizeof rows / sizeof rows[0]);
-    if (status != ENG_OK) {
-        return status;
-    }
     if (t->schedule_steps <= t->warmup) {
         return reject(s, "train", "schedule_steps", "must exceed warmup");
     }
@@ -277,29 +336,95 @@ done:
     return status;
 }
 
-static enum eng_status parse(const struct source *s, struct eng_recipe **out)
+/* libcyaml's places lag behind: a key it complains about stands on a later line than it says. */
+static int line_after(const struct source *s, int line, const char *key)
 {
-    struct complaint c = {.line = 0};
+    int at = 0;
+    const char *end = s->bytes + s->size;
+    for (const char *p = s->bytes; p < end;) {
+        const char *word = p + strspn(p, " ");
+        const size_t length = strcspn(word, ":\n#");
+        if (++at > line && length == strlen(key) && strncmp(word, key, length) == 0) {
+            return at;
+        }
+        const char *next = memchr(p, '\n', (size_t)(end - p));
+        p = next == NULL ? end : next + 1;
+    }
+    return line;
+}
+
+static enum eng_status complain(const struct source *s, const struct complaint *c,
+                                cyaml_err_t result)
+{
+    static const char *const with_key[] = {"Unexpected key: ", "Mapping field already seen: "};
+    const char *cause = c->cause[0] != '\0' ? c->cause : cyaml_strerror(result);
+    bool named = strstr(cause, "field: ") != NULL;
+    int line = c->line;
+    for (size_t i = 0; i < sizeof with_key / sizeof with_key[0]; i++) {
+        if (strncmp(cause, with_key[i], strlen(with_key[i])) == 0) {
+            line = line_after(s, line, cause + strlen(with_key[i]));
+            named = true;
+        }
+    }
+    char place[32] = "";
+    if (line > 0) {
+        snprintf(place, sizeof place, ":%d", line);
+    }
+    const bool prefix = !named && c->field[0] != '\0';
+    return eng_fail(s->error, ENG_EUSAGE, "%s%s: %s%s%s%s%s%s", s->path, place,
+                    prefix ? c->field : "", prefix ? ": " : "", cause, named ? " (in " : "",
+                    named ? c->section : "", named ? ")" : "");
+}
+
+static enum eng_status parse(const struct source *s, struct raw **out)
+{
+    struct complaint c = {.line = 0, .section = "recipe"};
     cyaml_config_t config = base_config;
     cyaml_data_t *data = NULL;
     config.log_ctx = &c;
     const cyaml_err_t result =
         cyaml_load_data((const uint8_t *)s->bytes, s->size, &config, &recipe_value, &data, NULL);
-    if (result == CYAML_OK && data != NULL) {
-        *out = data;
-        return ENG_OK;
+    if (result != CYAML_OK) {
+        return complain(s, &c, result);
     }
-    if (result == CYAML_OK) {
+    if (data == NULL) {
         return eng_fail(s->error, ENG_EUSAGE, "%s: is empty", s->path);
     }
-    char place[32] = "";
-    if (c.line > 0) {
-        snprintf(place, sizeof place, ":%d", c.line);
+    *out = data;
+    return ENG_OK;
+}
+
+/* Moves a text or list out of the raw recipe. */
+static void *take(void *member)
+{
+    void **from = member;
+    void *value = *from;
+    *from = NULL;
+    return value;
+}
+
+static struct eng_recipe *take_texts(struct raw *raw)
+{
+    struct eng_recipe *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        return NULL;
     }
-    const bool named = c.field[0] != '\0' && strstr(c.cause, "key: ") == NULL &&
-                       strstr(c.cause, "field: ") == NULL && strstr(c.cause, "seen: ") == NULL;
-    return eng_fail(s->error, ENG_EUSAGE, "%s%s: %s%s%s", s->path, place, named ? c.field : "",
-                    named ? ": " : "", c.cause[0] != '\0' ? c.cause : cyaml_strerror(result));
+    r->name = take(&raw->name);
+    r->model.arch = take(&raw->model.arch);
+    r->model.tied = raw->model.tied;
+    r->text.tokenizer = take(&raw->text.tokenizer);
+    r->text.template_name = take(&raw->text.template_name);
+    r->text.mask = (enum eng_mask)raw->text.mask;
+    r->data.train_count = raw->data.train_count;
+    r->data.train = take(&raw->data.train);
+    r->data.eval_count = raw->data.eval_count;
+    r->data.eval = take(&raw->data.eval);
+    raw->data.train_count = 0;
+    raw->data.eval_count = 0;
+    r->data.packing = raw->data.packing;
+    r->data.truncate = (enum eng_truncate)raw->data.truncate;
+    r->data.pad = take(&raw->data.pad);
+    return r;
 }
 
 /* Replaces *text by its path seen from the recipe's folder. */
@@ -336,10 +461,16 @@ static bool resolve_all(const char *path, struct eng_recipe *r)
 enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out, struct eng_error *error)
 {
     struct source s = {.path = path, .error = error};
+    struct raw *raw = NULL;
     struct eng_recipe *r = NULL;
     enum eng_status status = read_bytes(&s);
     if (status == ENG_OK) {
-        status = parse(&s, &r);
+        status = parse(&s, &raw);
+    }
+    if (status == ENG_OK) {
+        r = take_texts(raw);
+        status = r != NULL ? read_numbers(&s, raw, r)
+                           : eng_fail(error, ENG_EHOSTMEM, "%s: host memory exhausted", path);
     }
     if (status == ENG_OK) {
         status = check_model(&s, r);
@@ -356,13 +487,32 @@ enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out, struc
         r = NULL;
     }
     free(s.bytes);
+    if (raw != NULL) {
+        cyaml_free(&base_config, &recipe_value, raw, 0);
+    }
     eng_recipe_free(r);
     return status;
 }
 
+static void free_list(char **list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        free(list[i]);
+    }
+    free(list);
+}
+
 void eng_recipe_free(struct eng_recipe *recipe)
 {
-    if (recipe != NULL) {
-        cyaml_free(&base_config, &recipe_value, recipe, 0);
+    if (recipe == NULL) {
+        return;
     }
+    free(recipe->name);
+    free(recipe->model.arch);
+    free(recipe->text.tokenizer);
+    free(recipe->text.template_name);
+    free_list(recipe->data.train, recipe->data.train_count);
+    free_list(recipe->data.eval, recipe->data.eval_count);
+    free(recipe->data.pad);
+    free(recipe);
 }
