@@ -7,7 +7,9 @@ fl_unit_test(k_twin_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/k_twin_test.c
     $<TARGET_OBJECTS:k_programs_emulated> $<TARGET_OBJECTS:k_programs_emulated_twin>
     LIBS k_cases k_emulator k_mutable)
 fl_unit_test(k_math_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/k_math_test.c LIBS k_mutable)
-fl_unit_test(k_gemm_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/k_gemm_test.c LIBS k_production)
+foreach(name gemm forward gradient optimizer sketch)
+    fl_unit_test(k_${name}_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/k_${name}_test.c LIBS k_production)
+endforeach()
 
 # Production holds no trace of the catalogue.
 add_test(NAME k_production_has_no_fault_symbol
