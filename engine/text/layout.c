@@ -1,0 +1,200 @@
+/* The five chat layouts as one table of texts around the contents.
+ * Called by engine/data; must not know files or tokens. */
+#include "layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fault.h"
+#include "growth.h"
+#include "text_utf8.h"
+
+struct shape {
+    const char *name;
+    const char *start; /* once, before everything */
+    const char *system_before, *system_after;
+    const char *user_before, *user_after;
+    const char *answer_before, *answer_after; /* around the span */
+    const char *answer_end;                   /* last bytes of the span */
+    const char *end_of_turn;                  /* the marker within answer_end */
+    bool system_in_user;                      /* system text follows the first user_before */
+    bool trim_system, trim_turns;
+};
+
+static const struct shape shapes[ENG_LAYOUT_COUNT] = {
+    [ENG_LAYOUT_CHATML] = {.name = "chatml",
+                           .start = "",
+                           .system_before = "<|im_start|>system\n",
+                           .system_after = "<|im_end|>\n",
+                           .user_before = "<|im_start|>user\n",
+                           .user_after = "<|im_end|>\n",
+                           .answer_before = "<|im_start|>assistant\n",
+                           .answer_end = "<|im_end|>",
+                           .answer_after = "\n",
+                           .end_of_turn = "<|im_end|>"},
+    [ENG_LAYOUT_LLAMA2] = {.name = "llama2",
+                           .start = "",
+                           .system_before = "<<SYS>>\n",
+                           .system_after = "\n<</SYS>>\n\n",
+                           .user_before = "<s>[INST] ",
+                           .user_after = "",
+                           .answer_before = " [/INST] ",
+                           .answer_end = " </s>",
+                           .answer_after = "",
+                           .end_of_turn = "</s>",
+                           .system_in_user = true,
+                           .trim_turns = true},
+    [ENG_LAYOUT_LLAMA3] = {.name = "llama3",
+                           .start = "<|begin_of_text|>",
+                           .system_before = "<|start_header_id|>system<|end_header_id|>\n\n",
+                           .system_after = "<|eot_id|>",
+                           .user_before = "<|start_header_id|>user<|end_header_id|>\n\n",
+                           .user_after = "<|eot_id|>",
+                           .answer_before = "<|start_header_id|>assistant<|end_header_id|>\n\n",
+                           .answer_end = "<|eot_id|>",
+                           .answer_after = "",
+                           .end_of_turn = "<|eot_id|>",
+                           .trim_system = true,
+                           .trim_turns = true},
+    [ENG_LAYOUT_GEMMA] = {.name = "gemma",
+                          .start = "<bos>",
+                          .system_before = "",
+                          .system_after = "\n\n",
+                          .user_before = "<start_of_turn>user\n",
+                          .user_after = "<end_of_turn>\n",
+                          .answer_before = "<start_of_turn>model\n",
+                          .answer_end = "<end_of_turn>",
+                          .answer_after = "\n",
+                          .end_of_turn = "<end_of_turn>",
+                          .system_in_user = true,
+                          .trim_system = true,
+                          .trim_turns = true},
+    [ENG_LAYOUT_PLAIN] = {.name = "plain",
+                          .start = "",
+                          .system_before = "System: ",
+                          .system_after = "\n",
+                          .user_before = "User: ",
+                          .user_after = "\n",
+                          .answer_before = "Assistant: ",
+                          .answer_end = "<|endoftext|>",
+                          .answer_after = "\n",
+                          .end_of_turn = "<|endoftext|>"},
+};
+
+enum eng_status eng_layout_find(const char *name, enum eng_layout *out, struct eng_error *error)
+{
+    for (int i = 0; i < ENG_LAYOUT_COUNT; i++) {
+        if (strcmp(shapes[i].name, name) == 0) {
+            *out = (enum eng_layout)i;
+            return ENG_OK;
+        }
+    }
+    return eng_fail(error, ENG_EUSAGE,
+                    "unknown template '%s': chatml, llama2, llama3, gemma, plain are known", name);
+}
+
+const char *eng_layout_end_of_turn(enum eng_layout layout)
+{
+    return shapes[layout].end_of_turn;
+}
+
+static void put(struct eng_rendered *out, struct eng_text text)
+{
+    char *const bytes = eng_grown(out->bytes, &out->capacity, out->size + text.size, 1);
+    if (bytes == NULL) {
+        out->out_of_memory = true;
+        return;
+    }
+    out->bytes = bytes;
+    memcpy(bytes + out->size, text.bytes, text.size);
+    out->size += text.size;
+}
+
+static void put_literal(struct eng_rendered *out, const char *text)
+{
+    put(out, (struct eng_text){text, strlen(text)});
+}
+
+static void put_content(struct eng_rendered *out, struct eng_text content, bool trim)
+{
+    const struct eng_text text = FAULT(layout_trim, trim ? eng_text_trim(content) : content);
+    if (text.size == 0) {
+        return;
+    }
+    struct eng_span *const spans =
+        eng_grown(out->contents, &out->content_capacity, out->content_count + 1, sizeof *spans);
+    if (spans == NULL) {
+        out->out_of_memory = true;
+        return;
+    }
+    out->contents = spans;
+    spans[out->content_count++] = (struct eng_span){out->size, out->size + text.size};
+    put(out, text);
+}
+
+static void put_system(struct eng_rendered *out, const struct shape *shape,
+                       struct eng_text content)
+{
+    put_literal(out, shape->system_before);
+    put_content(out, content, shape->trim_system);
+    put_literal(out, shape->system_after);
+}
+
+static void put_answer(struct eng_rendered *out, const struct shape *shape,
+                       struct eng_text content)
+{
+    struct eng_span *const spans =
+        eng_grown(out->answers, &out->answer_capacity, out->answer_count + 1, sizeof *spans);
+    if (spans == NULL) {
+        out->out_of_memory = true;
+        return;
+    }
+    out->answers = spans;
+    put_literal(out, shape->answer_before);
+    const size_t start = FAULT(layout_span_start, out->size);
+    put_content(out, content, shape->trim_turns);
+    if (FAULT(layout_end_of_turn, true)) {
+        put_literal(out, shape->answer_end);
+    }
+    spans[out->answer_count++] = (struct eng_span){start, out->size};
+    put_literal(out, shape->answer_after);
+}
+
+enum eng_status eng_layout_render(enum eng_layout layout, const struct eng_message *messages,
+                                  size_t count, struct eng_rendered *out, struct eng_error *error)
+{
+    const struct shape *const shape = &shapes[FAULT(layout_choice, layout)];
+    out->size = out->answer_count = out->content_count = 0;
+    out->out_of_memory = false;
+    const bool has_system = count > 0 && messages[0].role == ENG_ROLE_SYSTEM;
+    const struct eng_message *system = FAULT(layout_system, has_system ? messages : NULL);
+    put_literal(out, shape->start);
+    if (system != NULL && !shape->system_in_user) {
+        put_system(out, shape, system->content);
+        system = NULL;
+    }
+    for (size_t i = has_system ? 1 : 0; i < count; i++) {
+        const struct eng_text content = FAULT(layout_history, messages[i].content);
+        if (messages[i].role == ENG_ROLE_ASSISTANT) {
+            put_answer(out, shape, content);
+            continue;
+        }
+        put_literal(out, shape->user_before);
+        if (system != NULL) {
+            put_system(out, shape, system->content);
+            system = NULL;
+        }
+        put_content(out, content, shape->trim_turns);
+        put_literal(out, shape->user_after);
+    }
+    return out->out_of_memory ? eng_fail(error, ENG_EHOSTMEM, "no memory for a rendered chat")
+                              : ENG_OK;
+}
+
+void eng_rendered_fini(struct eng_rendered *rendered)
+{
+    free(rendered->bytes);
+    free(rendered->answers);
+    free(rendered->contents);
+    *rendered = (struct eng_rendered){0};
+}

@@ -1,0 +1,34 @@
+/* Control tokens by text. Filled by tokenizer, asked by text_encode; knows no vocabulary. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "eng_status.h"
+
+struct eng_control {
+    char *text; /* size bytes and a terminator */
+    size_t size;
+    int32_t id;
+};
+
+/* Zero-initialise. */
+struct eng_control_set {
+    struct eng_control *items; /* longer texts first, so that the first match is the longest */
+    size_t count, capacity;
+    bool starts[256]; /* some text begins with this byte */
+};
+
+/* Copies the text. EINPUT for an empty or repeated one. */
+ENG_CHECKED enum eng_status eng_control_add(struct eng_control_set *set, const char *text,
+                                            size_t size, int32_t id, struct eng_error *error);
+void eng_control_fini(struct eng_control_set *set);
+/* The longest control token whose text stands at the start of bytes, NULL when there is none. */
+const struct eng_control *eng_control_match(const struct eng_control_set *set, const char *bytes,
+                                            size_t size);
+/* The control token with exactly this text, NULL when there is none. */
+const struct eng_control *eng_control_find(const struct eng_control_set *set, const char *text);
+/* Leftmost-longest occurrence in bytes; *at is its place. NULL when there is none. */
+const struct eng_control *eng_control_search(const struct eng_control_set *set, const char *bytes,
+                                             size_t size, size_t *at);
