@@ -317,6 +317,8 @@ static bool due(int every, int step)
 static void close_step(struct eng_trainer *t, struct eng_step *s)
 {
     dev_ledger(t->device, &s->ledger);
+    s->mallocs = s->ledger.mallocs - t->mallocs_seen;
+    t->mallocs_seen = s->ledger.mallocs;
     s->race_begin = t->races_seen;
     (void)dev_races(t->device, &s->race_end);
     s->race_count = dev_race_count(t->device);

@@ -271,11 +271,10 @@ static void sketches(struct eng_text *l, const struct eng_trainer *t, int slot)
     eng_text_puts(l, "}");
 }
 
-/* Only these numbers do not depend on how streams were interleaved. */
-static uint64_t ledger_hash(const struct dev_ledger *ledger)
+/* Only these numbers depend neither on how streams were interleaved nor on where the run began. */
+static uint64_t ledger_hash(const struct eng_step *step)
 {
-    const uint64_t numbers[] = {ledger->budget_bytes, ledger->live_bytes, ledger->mallocs,
-                                ledger->frees};
+    const uint64_t numbers[] = {step->ledger.budget_bytes, step->ledger.live_bytes, step->mallocs};
     return eng_fnv1a(numbers, sizeof numbers);
 }
 
@@ -302,7 +301,7 @@ static void hashes(struct eng_text *l, const struct eng_trainer *t, const struct
                                (size_t)step->micro_count * 2 * sizeof(uint32_t)));
     key_hash(l, "state", state_hash(t, slot));
     key_hash(l, "output", eng_fnv1a(output, sizeof output));
-    key_hash(l, "ledger", ledger_hash(&step->ledger));
+    key_hash(l, "ledger", ledger_hash(step));
     eng_text_puts(l, "}");
 }
 

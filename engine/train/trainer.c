@@ -67,7 +67,7 @@ void eng_trainer_plan(const struct eng_recipe *recipe, const struct eng_train_op
     out->total_bytes = out->model_bytes + out->train_bytes;
     out->budget_bytes = options->budget > 0         ? options->budget
                         : recipe->device.budget > 0 ? recipe->device.budget
-                                                    : out->total_bytes + out->total_bytes / 8;
+                                                    : out->total_bytes + out->total_bytes / 2;
     out->pinned_bytes = ENG_MODEL_PINNED_BYTES + PERTURB_FLOATS * sizeof(float) +
                         eng_results_pinned_bytes(tokens) + 2 * eng_feed_bytes(tokens) +
                         eng_sketches_pinned_bytes(&config, options->level, micros);
@@ -289,6 +289,9 @@ enum eng_status eng_trainer_create(const struct eng_recipe *recipe,
         status = eng_driver_open(t->device, options->driver, &t->driver, error);
     }
     if (status == ENG_OK) {
+        struct dev_ledger ledger;
+        dev_ledger(t->device, &ledger);
+        t->mallocs_seen = ledger.mallocs;
         status = eng_train_device(t->device, dev_sync_all(t->device), error);
     }
 done:

@@ -97,6 +97,7 @@ struct eng_trainer {
     float *hidden_rms; /* device temporary of the statistics, NULL when none */
     dev_event stats_ready;
     size_t races_seen;
+    uint64_t mallocs_seen;
     uint32_t features;
     int steps_done;
     double last_loss; /* of the last step read back */
