@@ -1,9 +1,10 @@
 /* The device: streams, events, copies, launches, memory, with CUDA's semantics.
  * Called by engine/model and engine/train; must not know models, data or traces.
  *
- * A program enqueues operations on streams and orders them with events. On the host back end streams
- * are queues under a seeded scheduler; a run is a function of (program, seed). Every operation
- * declares the memory it reads and writes; the happens-before checker reports each unordered pair.
+ * A program enqueues operations on streams and orders them with events. On the host back end
+ * streams are queues under a seeded scheduler; a run is a function of (program, seed). Every
+ * operation declares the memory it reads and writes; the happens-before checker reports each
+ * unordered pair.
  *
  * Ownership: a dev owns its streams, events, device and pinned memory until dev_close().
  * Threads: one thread at a time uses a dev. The current stream is thread-local, as in CUDA. */
@@ -52,12 +53,12 @@ struct dev_conf {
     size_t pinned_bytes; /* exact budget of pinned host memory */
     enum dev_sched sched;
     uint64_t seed;
-    int threads;         /* host threads that share the rows of one operation, >= 1 */
-    bool check_races;    /* happens-before checker on */
-    bool poison;         /* fill blocks with NaN when handed out and when freed */
-    int oom_step;        /* test hook: the first dev_malloc of this step fails once with EOOM although
-                          * memory is there, as a competing process would cause; 0 = never. Not
-                          * counted as spurious. */
+    int threads;      /* host threads that share the rows of one operation, >= 1 */
+    bool check_races; /* happens-before checker on */
+    bool poison;      /* fill blocks with NaN when handed out and when freed */
+    int oom_step;     /* test hook: the first dev_malloc of this step fails once with EOOM although
+                       * memory is there, as a competing process would cause; 0 = never. Not
+                       * counted as spurious. */
 };
 
 DEV_CHECKED enum dev_status dev_open(const struct dev_conf *conf, dev **out);
@@ -88,37 +89,40 @@ struct dev_span {
     enum dev_mode mode;
 };
 
-/* Enqueues `rows` rows of a kernel. args (struct k_<name>_args) are copied. spans declare every byte
- * the kernel may touch; each must lie inside one live block. `what` names the operation in reports. */
+/* Enqueues `rows` rows of a kernel. args (struct k_<name>_args) are copied. spans declare every
+ * byte the kernel may touch; each must lie inside one live block. `what` names the operation in
+ * reports. */
 enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows, const void *args,
                            const struct dev_span *spans, size_t span_count, const char *what);
 /* A matrix product; spans follow from the arguments (whole strided extents). */
-enum dev_status dev_gemm(dev *d, dev_stream stream, const struct k_gemm_args *args, const char *what);
+enum dev_status dev_gemm(dev *d, dev_stream stream, const struct k_gemm_args *args,
+                         const char *what);
 /* Copies between device and pinned memory in any direction; asynchronous. Other memory = EARG. */
 enum dev_status dev_copy(dev *d, dev_stream stream, void *dst, const void *src, size_t bytes,
                          const char *what);
 enum dev_status dev_fill(dev *d, dev_stream stream, void *dst, unsigned char byte, size_t bytes,
                          const char *what);
 
-/* Stream-ordered memory. A block may be used on `stream` at once; a freed one returns to the cache of
- * the stream it was allocated on. dev_used_on() must be called before the free for each other stream
- * that touches the block; it is reused only after their work up to the free is done.
- * Out of memory climbs a ladder: cache, finished pending blocks, the deferred queue, waiting for
- * pending blocks, releasing caches, searching again; then EOOM and a named sentence. */
+/* Stream-ordered memory. A block may be used on `stream` at once; a freed one returns to the cache
+ * of the stream it was allocated on. dev_used_on() must be called before the free for each other
+ * stream that touches the block; it is reused only after their work up to the free is done. Out of
+ * memory climbs a ladder: cache, finished pending blocks, the deferred queue, waiting for pending
+ * blocks, releasing caches, searching again; then EOOM and a named sentence. */
 DEV_CHECKED enum dev_status dev_malloc(dev *d, dev_stream stream, size_t bytes, const char *what,
                                        void **out);
 enum dev_status dev_used_on(dev *d, const void *ptr, dev_stream stream);
 enum dev_status dev_free(dev *d, void *ptr);
 /* Like a finalizer: queues the free; dev_sweep() performs the queued ones. */
 enum dev_status dev_free_deferred(dev *d, void *ptr);
-/* Called at the end of each step: frees the queue when the *device* is under pressure or the queue is
- * older than a step. */
+/* Called at the end of each step: frees the queue when the *device* is under pressure or the queue
+ * is older than a step. */
 enum dev_status dev_sweep(dev *d);
 
 /* Page-locked host memory for asynchronous copies; lives until dev_close(), zeroed. */
 DEV_CHECKED enum dev_status dev_pinned(dev *d, size_t bytes, const char *what, void **out);
 /* Declares that the host is about to read or write pinned memory: for the race checker. */
-enum dev_status dev_host(dev *d, const void *ptr, size_t bytes, enum dev_mode mode, const char *what);
+enum dev_status dev_host(dev *d, const void *ptr, size_t bytes, enum dev_mode mode,
+                         const char *what);
 
 /* A new training step begins: redraws priorities; operations enqueued from now on carry it. */
 void dev_step(dev *d, int step);
@@ -133,23 +137,27 @@ struct dev_ledger {
     size_t free_bytes;     /* in the heap */
     size_t peak_bytes;     /* largest live + pending + deferred so far */
     uint64_t mallocs, frees;
-    uint64_t ooms;          /* requests that ended in EOOM */
-    uint64_t spurious_ooms; /* of those: cached + pending + deferred + free would have been enough */
-    uint64_t reclaims;      /* times the ladder went past the caches */
-    size_t host_bytes;      /* host memory in use, the pressure signal a collector would see */
+    uint64_t ooms; /* requests that ended in EOOM */
+    uint64_t
+        spurious_ooms; /* of those: cached + pending + deferred + free would have been enough */
+    uint64_t reclaims; /* times the ladder went past the caches */
+    size_t host_bytes; /* host memory in use, the pressure signal a collector would see */
 };
 void dev_ledger(const dev *d, struct dev_ledger *out);
 
 /* One unordered pair of accesses, at least one of them a write. */
 struct dev_race {
-    const char *first_what, *second_what; /* operations, in issue order */
+    const char *first_what, *second_what;     /* operations, in issue order */
     const char *first_stream, *second_stream; /* stream names, "host" for the host */
     enum dev_mode first_mode, second_mode;
     const char *buffer; /* name of the allocation */
     int first_step, second_step;
 };
-/* Pairs found so far, each (first_what, second_what, buffer) once; *count never shrinks. The array is
- * owned by d and valid until the next call on d. */
+/* Pairs found so far, each (first_what, second_what, buffer) once; *count never shrinks. The array
+ * is owned by d and valid until the next call on d. */
 const struct dev_race *dev_races(const dev *d, size_t *count);
 /* All unordered pairs counted, repeats included. */
 uint64_t dev_race_count(const dev *d);
+/* A hash of the order in which operations ran, host calls included: equal for equal (program,
+ * seed). */
+uint64_t dev_schedule_hash(const dev *d);

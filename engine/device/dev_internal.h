@@ -1,0 +1,163 @@
+/* The insides of a device, shared by its files. Included by dev_*.c alone. */
+#pragma once
+
+#include "dev.h"
+#include "dev_clock.h"
+#include "dev_heap.h"
+#include "dev_pool.h"
+#include "dev_race.h"
+
+enum {
+    DEV_ARGS_MAX = 256, /* bytes of a kernel's arguments */
+    DEV_SPANS_MAX = 32, /* spans of one operation */
+    DEV_EVENTS_MAX = 4096,
+    DEV_PINNED_MAX = 1024,
+    DEV_PINNED_ALIGN = 64
+};
+
+enum dev_op_kind { DEV_OP_LAUNCH, DEV_OP_GEMM, DEV_OP_COPY, DEV_OP_FILL, DEV_OP_WAIT };
+
+/* A place in a stream: its first `sequence` operations. */
+struct dev_point {
+    dev_stream stream; /* 0 = nowhere, always passed */
+    uint64_t sequence;
+};
+
+struct dev_op {
+    enum dev_op_kind kind;
+    int step; /* in which it was issued */
+    struct dev_op *next;
+    const char *what;
+    size_t work; /* bytes touched or their worth in arithmetic: whether sharing it pays */
+    union {
+        struct {
+            k_rows_fn *rows_fn;
+            int rows;
+            const void *args;
+        } launch;
+        struct k_gemm_args gemm;
+        struct {
+            char *dst;
+            const char *src;
+            size_t bytes;
+            unsigned char byte; /* of a fill */
+        } move;
+        struct dev_point wait;
+    } u;
+    _Alignas(16) unsigned char args[DEV_ARGS_MAX];
+};
+
+struct dev_op_chunk {
+    struct dev_op_chunk *next;
+    struct dev_op ops[64];
+};
+
+struct dev_queue {
+    const char *name;
+    struct dev_op *head, *tail;
+    uint64_t issued, done; /* operations so far */
+};
+
+/* What a record captured. */
+struct dev_mark {
+    struct dev_point point;
+    struct dev_clock clock;
+};
+
+struct dev_event_state {
+    const char *name;
+    struct dev_mark last, previous;
+};
+
+/* A live block or pinned buffer, sorted by address. */
+struct dev_place {
+    uintptr_t lo, hi;
+    const char *what;
+    int block; /* DEV_NO_BLOCK for pinned memory */
+};
+struct dev_places {
+    struct dev_place *items;
+    size_t count, capacity;
+};
+
+struct dev_cache {
+    struct dev_list bins[DEV_HEAP_BINS];
+};
+
+struct dev {
+    struct dev_conf conf;
+    uint64_t opened; /* time stamp: tells this device from an earlier one at the same address */
+    char error[512];
+    int step;
+
+    /* streams and schedule */
+    struct dev_queue queue[DEV_ACTORS]; /* [0] is unused: the host */
+    int stream_count;
+    struct dev_event_state *events;
+    int event_count, event_capacity;
+    struct dev_op *spare_ops;
+    struct dev_op_chunk *chunks;
+    uint64_t random;
+    int priority[DEV_ACTORS];
+    int redraw_period; /* steps between draws, 0 = one draw a run */
+    int steps_since_draw;
+    uint64_t schedule_hash;
+    uint64_t calls; /* points at which the scheduler was asked: place of the host in the schedule */
+
+    /* execution */
+    dev_pool *pool;
+    void **workspace; /* one per thread */
+    k_rows_fn *rows_fn[K_ID_COUNT];
+    size_t args_bytes[K_ID_COUNT];
+    unsigned char last_args[K_ID_COUNT][DEV_ARGS_MAX]; /* of each kernel's latest launch */
+
+    struct dev_checker checker;
+
+    /* memory */
+    char *slab;
+    char *pinned;
+    size_t pinned_mapped, pinned_used, pinned_at;
+    struct dev_places live, pins;
+    struct dev_heap heap;
+    struct dev_cache cache[DEV_ACTORS];
+    struct dev_list pending, deferred;
+    size_t live_bytes, cached_bytes, pending_bytes, deferred_bytes, peak_bytes;
+    uint64_t mallocs, frees, ooms, spurious_ooms, reclaims, deferrals;
+    bool oom_hook_fired;
+    bool unread_oom; /* a request was refused; unlike CUDA's last error, nothing looks at this */
+};
+
+/* dev.c */
+enum dev_status dev_fail(dev *d, enum dev_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Replaces stream 0 by the current one and checks that it exists. */
+enum dev_status dev_resolve_stream(dev *d, dev_stream *stream, const char *what);
+
+/* dev_sched.c: queues. An operation is taken, filled in, and enqueued; the scheduler may run it and
+ * others before dev_enqueue returns. */
+struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what); /* NULL: no memory */
+void dev_enqueue(dev *d, dev_stream stream, struct dev_op *op);
+/* Advances the race checker's clock of a stream: the operation being issued. */
+void dev_tick(dev *d, dev_stream stream);
+bool dev_passed(const dev *d, struct dev_point point);
+void dev_run_until(dev *d, struct dev_point point); /* the host waits */
+void dev_yield(dev *d);                             /* the host reached a call */
+void dev_draw_priorities(dev *d);
+void dev_sched_open(dev *d);
+void dev_sched_close(dev *d); /* drops queues */
+
+/* dev_host.c: executes one operation, on the pool. */
+void dev_execute(dev *d, const struct dev_op *op);
+
+/* dev_ops.c: a fill of a block that is not, or not yet, live. */
+enum dev_status dev_poison(dev *d, dev_stream stream, void *ptr, size_t bytes, const char *what);
+
+/* dev_alloc.c */
+enum dev_status dev_memory_open(dev *d);
+void dev_memory_close(dev *d);
+
+/* dev_places.c: what lies where. find: the place that holds ptr, NULL when none does; add returns
+ * false when host memory is exhausted. */
+const struct dev_place *dev_places_find(const struct dev_places *places, const void *ptr);
+bool dev_places_add(struct dev_places *places, struct dev_place place);
+void dev_places_remove(struct dev_places *places, const struct dev_place *place);
