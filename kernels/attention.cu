@@ -29,16 +29,13 @@ ROW_KERNEL(attn_softmax_fwd, 32)
     ROW_MAX(largest, j, end - begin, s[begin + j]);
     ROW_SUM(sum, j, end - begin, s[begin + j] = row_exp((s[begin + j] - largest) * scale));
     const float inverse = 1.0f / sum;
-    ROW_FOR(j, begin)
-    {
+    ROW_FOR(j, begin) {
         s[j] = 0.0f;
     }
-    ROW_FOR(j, end - begin)
-    {
+    ROW_FOR(j, end - begin) {
         s[begin + j] *= inverse;
     }
-    ROW_FOR(j, time - end)
-    {
+    ROW_FOR(j, time - end) {
         s[end + j] = 0.0f;
     }
 }
@@ -56,16 +53,13 @@ ROW_KERNEL(attn_softmax_bwd, 32)
     float sum;
     ROW_DOT(sum, j, end - begin, p[begin + j], d[begin + j]);
     const float mean = FAULT(attn_bwd_mean, sum);
-    ROW_FOR(j, begin)
-    {
+    ROW_FOR(j, begin) {
         d[j] = 0.0f;
     }
-    ROW_FOR(j, end - begin)
-    {
+    ROW_FOR(j, end - begin) {
         d[begin + j] = scale * p[begin + j] * (d[begin + j] - mean);
     }
-    ROW_FOR(j, time - end)
-    {
+    ROW_FOR(j, time - end) {
         d[end + j] = 0.0f;
     }
 }

@@ -3,8 +3,8 @@
 #pragma once
 #include <stdint.h>
 
-/* Row = (batch * heads + head) * time + i. scores (batch, heads, time, time), in place: raw products
- * in, probabilities out, exact zeros outside [first, i].
+/* Row = (batch * heads + head) * time + i. scores (batch, heads, time, time), in place: raw
+ * products in, probabilities out, exact zeros outside [first, i].
  * first (batch, time): index within the batch row of the first token of i's document. */
 struct k_attn_softmax_fwd_args {
     float *scores;

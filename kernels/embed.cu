@@ -8,8 +8,7 @@ ROW_KERNEL(embed_fwd, 32)
     const int width = a->width;
     const float *ROW_RESTRICT from = a->table + (int64_t)a->ids[row] * width;
     float *ROW_RESTRICT out = a->out + (int64_t)row * width;
-    ROW_FOR(i, width)
-    {
+    ROW_FOR(i, width) {
         out[i] = from[i];
     }
 }
@@ -25,8 +24,7 @@ ROW_KERNEL(embed_bwd, K_EMBED_COLS)
         const float *ROW_RESTRICT from = a->dout + (int64_t)t * width + first;
         float *ROW_RESTRICT to = a->dtable + (int64_t)id * width + first;
         if (FAULT(embed_add, true)) {
-            ROW_FOR(i, cols)
-            {
+            ROW_FOR(i, cols) {
                 to[i] += from[i];
             }
         }

@@ -1,4 +1,4 @@
-/* Token embedding. Formula: out[t] = table[ids[t]]; dtable[v] = sum over t with ids[t] = v of dout[t]. */
+/* Token embedding: out[t] = table[ids[t]]; dtable[v] = sum of dout[t] over t with ids[t] = v. */
 #pragma once
 #include <stdint.h>
 
@@ -11,7 +11,7 @@ struct k_embed_fwd_args {
 };
 
 /* Row = block of K_EMBED_COLS columns; rows = ceil(width / K_EMBED_COLS).
- * Adds dout (tokens, width) into dtable (vocab, width) in token order: deterministic, no atomics. */
+ * Adds dout (tokens, width) into dtable (vocab, width) in token order: deterministic. */
 enum { K_EMBED_COLS = 32 };
 struct k_embed_bwd_args {
     const int32_t *ids;

@@ -1,9 +1,10 @@
-/* The host matrix product: divides it into parts, blocks and tiles for a micro-kernel. Called by the
- * device runtime; must not know instruction sets.
+/* The host matrix product: divides it into parts, blocks and tiles for a micro-kernel. Called by
+ * the device runtime; must not know instruction sets.
  *
- * Blocks of depth K_DEPTH go on with the chain of fmaf where the block before left it in C, so blocking
- * does not change bits. A block of B (K_DEPTH, K_COLS) and one of A (K_ROWS, K_DEPTH) are packed into
- * the caller's workspace, unless so little reads them that packing costs more than it saves. */
+ * Blocks of depth K_DEPTH go on with the chain of fmaf where the block before left it in C, so
+ * blocking does not change bits. A block of B (K_DEPTH, K_COLS) and one of A (K_ROWS, K_DEPTH) are
+ * packed into the caller's workspace, unless so little reads them that packing costs more than it
+ * saves. */
 #include "gemm.h"
 
 #include <string.h>
@@ -87,8 +88,8 @@ static void pack_block_a(const struct k_gemm_kernel *kernel, const struct proble
         const int row = piece_begin(s->rows, panels, i);
         const int rows = piece_begin(s->rows, panels, i + 1) - row;
         kernel->pack_a(w->a + (ptrdiff_t)row * s->depth,
-                       p->a + (s->row + row) * p->a_row + s->k * p->a_step, p->a_row, p->a_step, rows,
-                       s->depth);
+                       p->a + (s->row + row) * p->a_row + s->k * p->a_step, p->a_row, p->a_step,
+                       rows, s->depth);
     }
 }
 
@@ -149,7 +150,8 @@ static void run_problem(const struct k_gemm_kernel *kernel, const struct problem
         clear_c(p);
     }
     const int row_blocks = (rows + K_ROWS - 1) / K_ROWS;
-    struct block s = {.pack_a = cols > UNPACKED_COLS, .pack_b = rows > UNPACKED_ROWS || p->b_col != 1};
+    struct block s = {.pack_a = cols > UNPACKED_COLS,
+                      .pack_b = rows > UNPACKED_ROWS || p->b_col != 1};
     for (int col = 0; col < cols; col += K_COLS) {
         s.col = p->col_begin + col;
         s.cols = smaller(K_COLS, cols - col);

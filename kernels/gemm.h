@@ -1,6 +1,7 @@
 /* The host matrix product. C = A B, or C += A B, row-major, fp32.
- * Every element of C is one chain acc = fmaf(a[k], b[k], acc) over increasing k, starting from 0 or,
- * with accumulate, from the old C: blocking, vector width, threads and compiler never change bits. */
+ * Every element of C is one chain acc = fmaf(a[k], b[k], acc) over increasing k, starting from 0
+ * or, with accumulate, from the old C: blocking, vector width, threads and compiler never change
+ * bits. */
 #pragma once
 #include <stddef.h>
 #include <stdbool.h>
@@ -9,8 +10,8 @@
  *   op(A) is (m, k): A is stored (m, k) with row stride lda, or (k, m) when trans_a.
  *   op(B) is (k, n): B is stored (k, n) with row stride ldb, or (n, k) when trans_b.
  *   C is (m, n) with row stride ldc; it must not alias A or B.
- * Problem (i, j), 0 <= i < batch_outer, 0 <= j < batch_inner, uses A + i * a_outer + j * a_inner and
- * so on (element strides; 0 repeats the operand). Two problems must not share elements of C. */
+ * Problem (i, j), 0 <= i < batch_outer, 0 <= j < batch_inner, uses A + i * a_outer + j * a_inner
+ * and so on (element strides; 0 repeats the operand). Two problems must not share elements of C. */
 struct k_gemm_args {
     const float *a;
     const float *b;

@@ -1,5 +1,5 @@
-/* Micro-kernel of 6 x 16 floats for AVX2 with FMA: 12 accumulators, 2 vectors of B, broadcasts of A.
- * Used by gemm_x86.c alone, on CPUs that have it. */
+/* Micro-kernel of 6 x 16 floats for AVX2 with FMA: 12 accumulators, 2 vectors of B, broadcasts of
+ * A. Used by gemm_x86.c alone, on CPUs that have it. */
 #include <immintrin.h>
 
 #include "gemm_all.h"
@@ -63,7 +63,8 @@ static void tile(const struct k_gemm_tile *t)
     (t->a_row == 1 ? unit : wide)[t->rows - 1](t);
 }
 
-static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols, int depth)
+static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols,
+                   int depth)
 {
     k_gemm_portable_pack_b(to, COLS, b, b_step, b_col, cols, depth);
 }

@@ -72,12 +72,14 @@ TILE(14, wide)
 
 static void tile(const struct k_gemm_tile *t)
 {
-    static tile_fn *const unit[ROWS] = {
-        tile_unit_1, tile_unit_2, tile_unit_3,  tile_unit_4,  tile_unit_5,  tile_unit_6,  tile_unit_7,
-        tile_unit_8, tile_unit_9, tile_unit_10, tile_unit_11, tile_unit_12, tile_unit_13, tile_unit_14};
-    static tile_fn *const wide[ROWS] = {
-        tile_wide_1, tile_wide_2, tile_wide_3,  tile_wide_4,  tile_wide_5,  tile_wide_6,  tile_wide_7,
-        tile_wide_8, tile_wide_9, tile_wide_10, tile_wide_11, tile_wide_12, tile_wide_13, tile_wide_14};
+    static tile_fn *const unit[ROWS] = {tile_unit_1,  tile_unit_2,  tile_unit_3,  tile_unit_4,
+                                        tile_unit_5,  tile_unit_6,  tile_unit_7,  tile_unit_8,
+                                        tile_unit_9,  tile_unit_10, tile_unit_11, tile_unit_12,
+                                        tile_unit_13, tile_unit_14};
+    static tile_fn *const wide[ROWS] = {tile_wide_1,  tile_wide_2,  tile_wide_3,  tile_wide_4,
+                                        tile_wide_5,  tile_wide_6,  tile_wide_7,  tile_wide_8,
+                                        tile_wide_9,  tile_wide_10, tile_wide_11, tile_wide_12,
+                                        tile_wide_13, tile_wide_14};
     (t->a_row == 1 ? unit : wide)[t->rows - 1](t);
 }
 
@@ -112,8 +114,9 @@ static inline void transpose(vec r[VEC_WIDTH])
     }
 }
 
-/* to[k * to_step + i] = from[i * from_row + k] for i < rows <= 16, zeros for rows <= i < 16. Writes 16
- * floats for each k in increasing k, so that the next one replaces what the last wrote too far. */
+/* to[k * to_step + i] = from[i * from_row + k] for i < rows <= 16, zeros for rows <= i < 16. Writes
+ * 16 floats for each k in increasing k, so that the next one replaces what the last wrote too far.
+ */
 static void pack_transposed(float *to, ptrdiff_t to_step, const float *from, ptrdiff_t from_row,
                             int rows, int depth)
 {
@@ -138,7 +141,8 @@ static void pack_transposed(float *to, ptrdiff_t to_step, const float *from, ptr
     }
 }
 
-static void pack_a(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step, int rows, int depth)
+static void pack_a(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step, int rows,
+                   int depth)
 {
     if (a_row != 1) {
         pack_transposed(to, rows, a, a_row, rows, depth);
@@ -150,7 +154,8 @@ static void pack_a(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step,
     }
 }
 
-static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols, int depth)
+static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols,
+                   int depth)
 {
     if (b_col != 1) {
         for (int j = 0; j < COLS; j += VEC_WIDTH) {
@@ -162,7 +167,8 @@ static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col,
     const vec_part part1 = vec_part_first(cols - VEC_WIDTH);
     for (int k = 0; k < depth; k++) {
         _mm512_storeu_ps(to + k * COLS, vec_part_load(b + k * b_step, part0));
-        _mm512_storeu_ps(to + k * COLS + VEC_WIDTH, vec_part_load(b + k * b_step + VEC_WIDTH, part1));
+        _mm512_storeu_ps(to + k * COLS + VEC_WIDTH,
+                         vec_part_load(b + k * b_step + VEC_WIDTH, part1));
     }
 }
 

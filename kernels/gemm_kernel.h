@@ -6,9 +6,9 @@
 
 #include "gemm.h"
 
-/* One tile of C: for each element acc = fmaf(A(i, k), B(k, j), acc) over increasing k, starting from C
- * or from 0. A(i, k) = a[i * a_row + k * a_step], B(k, j) = b[k * b_step + j]; b may be read up to the
- * kernel's full tile width, c is touched inside (rows, cols) only. */
+/* One tile of C: for each element acc = fmaf(A(i, k), B(k, j), acc) over increasing k, starting
+ * from C or from 0. A(i, k) = a[i * a_row + k * a_step], B(k, j) = b[k * b_step + j]; b may be read
+ * up to the kernel's full tile width, c is touched inside (rows, cols) only. */
 struct k_gemm_tile {
     const float *a;
     const float *b;
@@ -22,11 +22,14 @@ struct k_gemm_kernel {
     const char *name;
     int tile_rows, tile_cols; /* largest tile */
     void (*tile)(const struct k_gemm_tile *t);
-    /* Packs A(rows, depth), rows <= tile_rows, as to[k * rows + i]; may write 16 floats past the end. */
-    void (*pack_a)(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step, int rows, int depth);
-    /* Packs B(depth, cols), cols <= tile_cols, as to[k * tile_cols + j], zeros behind the last column;
-     * B(k, j) = b[k * b_step + j * b_col], one of the two strides is 1. */
-    void (*pack_b)(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols, int depth);
+    /* Packs A(rows, depth), rows <= tile_rows, as to[k * rows + i]; may write 16 floats past the
+     * end. */
+    void (*pack_a)(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step, int rows,
+                   int depth);
+    /* Packs B(depth, cols), cols <= tile_cols, as to[k * tile_cols + j], zeros behind the last
+     * column; B(k, j) = b[k * b_step + j * b_col], one of the two strides is 1. */
+    void (*pack_b)(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols,
+                   int depth);
 };
 
 /* The micro-kernels that this CPU can run, best first; the last one runs everywhere. */

@@ -41,13 +41,14 @@ void k_gemm_portable_pack_a(float *to, const float *a, ptrdiff_t a_row, ptrdiff_
     }
 }
 
-static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols, int depth)
+static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col, int cols,
+                   int depth)
 {
     k_gemm_portable_pack_b(to, COLS, b, b_step, b_col, cols, depth);
 }
 
-void k_gemm_portable_pack_b(float *to, int to_cols, const float *b, ptrdiff_t b_step, ptrdiff_t b_col,
-                            int cols, int depth)
+void k_gemm_portable_pack_b(float *to, int to_cols, const float *b, ptrdiff_t b_step,
+                            ptrdiff_t b_col, int cols, int depth)
 {
     for (int k = 0; k < depth; k++) {
         for (int j = 0; j < to_cols; j++) {
@@ -57,4 +58,4 @@ void k_gemm_portable_pack_b(float *to, int to_cols, const float *b, ptrdiff_t b_
 }
 
 const struct k_gemm_kernel k_gemm_portable = {"portable", ROWS, COLS, tile, k_gemm_portable_pack_a,
-                                             pack_b};
+                                              pack_b};

@@ -1,5 +1,5 @@
-/* Generates the tile functions of a register-blocked micro-kernel: TILE(count, kind) computes `count`
- * rows by two vectors of columns with every element of C in a register.
+/* Generates the tile functions of a register-blocked micro-kernel: TILE(count, kind) computes
+ * `count` rows by two vectors of columns with every element of C in a register.
  * Included once by gemm_avx2.c and gemm_avx512.c, which define before it
  *   vec, VEC_WIDTH                     a vector of floats and their number
  *   vec_load(p), vec_all(x), vec_fma(a, b, c)

@@ -13,12 +13,10 @@ ROW_KERNEL(rmsnorm_fwd, 32)
     float sumsq;
     ROW_DOT(sumsq, i, width, x[i], x[i]);
     const float rstd = FAULT(norm_rstd, 1.0f / sqrtf(sumsq / (float)width + eps));
-    ROW_FOR(i, width)
-    {
+    ROW_FOR(i, width) {
         out[i] = x[i] * rstd * FAULT(norm_gain, weight[i]);
     }
-    ROW_ONE
-    {
+    ROW_ONE {
         a->rstd[row] = rstd;
     }
 }
@@ -37,8 +35,7 @@ ROW_KERNEL(rmsnorm_bwd, 32)
     const bool accumulate = a->accumulate != 0;
     const float *ROW_RESTRICT weight = a->weight;
     float *ROW_RESTRICT part = a->dweight_part + (int64_t)row * width;
-    ROW_FOR(i, width)
-    {
+    ROW_FOR(i, width) {
         part[i] = 0.0f;
     }
     for (int t = first; t < last; t++) {
@@ -49,18 +46,15 @@ ROW_KERNEL(rmsnorm_bwd, 32)
         float dot;
         ROW_DOT(dot, i, width, dout[i] * weight[i], x[i]);
         const float coef = FAULT(norm_bwd_coef, dot * rstd * rstd * rstd / (float)width);
-        ROW_FOR(i, width)
-        {
+        ROW_FOR(i, width) {
             part[i] = fmaf(dout[i] * x[i], rstd, part[i]);
         }
         if (accumulate) {
-            ROW_FOR(i, width)
-            {
+            ROW_FOR(i, width) {
                 dx[i] += norm_dx(dout[i] * weight[i], x[i], rstd, coef);
             }
         } else {
-            ROW_FOR(i, width)
-            {
+            ROW_FOR(i, width) {
                 dx[i] = norm_dx(dout[i] * weight[i], x[i], rstd, coef);
             }
         }
@@ -75,8 +69,7 @@ ROW_KERNEL(colsum, K_COLSUM_COLS)
     float *ROW_RESTRICT out = a->out + first;
     for (int p = 0; p < parts; p++) {
         const float *ROW_RESTRICT part = a->part + (int64_t)p * a->width + first;
-        ROW_FOR(i, cols)
-        {
+        ROW_FOR(i, cols) {
             out[i] = FAULT(norm_gain_add, out[i] + part[i]);
         }
     }

@@ -1,5 +1,5 @@
-/* Gradient norm, clipping factor and AdamW over chunks of flat buffers. Launched by the training loop;
- * must not know which tensors there are. */
+/* Gradient norm, clipping factor and AdamW over chunks of flat buffers. Launched by the training
+ * loop; must not know which tensors there are. */
 #include "optimizer.h"
 
 #include "row.h"
@@ -10,8 +10,7 @@ ROW_KERNEL(grad_sumsq, 256)
     const float *ROW_RESTRICT grad = a->grad + chunk.offset;
     float sum;
     ROW_DOT(sum, i, chunk.count, grad[i], grad[i]);
-    ROW_ONE
-    {
+    ROW_ONE {
         a->part[row] = sum;
     }
 }
@@ -25,8 +24,7 @@ ROW_KERNEL(clip_coef, 256)
     const float norm = FAULT(clip_norm, sqrtf(sum));
     const float coef = a->max_norm / (norm + 1e-6f);
     const float at_most_one = 1.0f < coef ? 1.0f : coef; /* NaN stays */
-    ROW_ONE
-    {
+    ROW_ONE {
         a->norm[0] = norm;
         a->coef[0] = a->max_norm > 0.0f ? at_most_one : 1.0f;
     }
@@ -37,7 +35,7 @@ struct adamw_step {
     float clip, lr, beta1, beta2, rest1, rest2, eps, decay, bias1, bias2;
 };
 
-/* Advances the moments of one element by its clipped gradient g and returns what to add to param. */
+/* Advances the moments of one element by its clipped gradient g; returns what to add to param. */
 ROW_FN float adamw_delta(const struct adamw_step *s, float param, float *m, float *v, float g,
                          float decay)
 {
@@ -68,20 +66,17 @@ ROW_KERNEL(adamw, 256)
     float *ROW_RESTRICT grad = a->grad + chunk.offset;
     if (a->update != NULL) {
         float *ROW_RESTRICT update = a->update + chunk.offset;
-        ROW_FOR(i, chunk.count)
-        {
+        ROW_FOR(i, chunk.count) {
             update[i] = adamw_element(&step, param[i], &m[i], &v[i], grad[i]);
             param[i] += update[i];
         }
     } else {
-        ROW_FOR(i, chunk.count)
-        {
+        ROW_FOR(i, chunk.count) {
             param[i] += adamw_element(&step, param[i], &m[i], &v[i], grad[i]);
         }
     }
     if (FAULT(adamw_zero, a->zero_grad != 0)) {
-        ROW_FOR(i, chunk.count)
-        {
+        ROW_FOR(i, chunk.count) {
             grad[i] = 0.0f;
         }
     }

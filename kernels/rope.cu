@@ -21,8 +21,7 @@ ROW_KERNEL(rope, 32)
     const float *ROW_RESTRICT sine = a->sine + (int64_t)a->positions[row] * half;
     for (int h = 0; h < a->heads; h++) {
         float *v = a->x + (int64_t)row * a->stride + (int64_t)h * a->head_dim;
-        ROW_FOR(i, half)
-        {
+        ROW_FOR(i, half) {
             const float s = direction * sine[i];
             FAULT(rope_pair, rope_turn(v, i, i + half, cosine[i], s));
         }

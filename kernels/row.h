@@ -1,8 +1,9 @@
 /* Row programs: one kernel source for the host, CUDA and emulated lanes.
  * Included by kernels/<file>.cu alone; must not know who launches a program.
  *
- * A program runs once per row by a group of ROW_L lanes (32, 64, ... 1024, fixed per program), written
- * in the common subset of C11 and CUDA C++. Inside, `a` is the argument struct and `row` the row.
+ * A program runs once per row by a group of ROW_L lanes (32, 64, ... 1024, fixed per program),
+ * written in the common subset of C11 and CUDA C++. Inside, `a` is the argument struct and `row`
+ * the row.
  *
  *   ROW_KERNEL(name, lanes) { ... }     defines program `name` with arguments struct k_<name>_args
  *   ROW_FN type helper(...) { ... }     a function that programs of this file call
@@ -14,17 +15,17 @@
  *   ROW_SYNC()                          all lanes meet and see what the others wrote
  *
  * and below them, for several sums in one pass:
- *   ROW_LANES(type, v)                  one v per lane, read and written as v[ROW_MINE]; v may be w[3]
+ *   ROW_LANES(type, v)                  one v per lane, used as v[ROW_MINE]; v may be w[3]
  *   ROW_EACH { ... }                    every lane runs it
- *   ROW_WALK(i, n, { ... })             like ROW_FOR, in increasing i for each lane, may use v[ROW_MINE]
+ *   ROW_WALK(i, n, { ... })             ROW_FOR in increasing i for each lane; may use v[ROW_MINE]
  *   ROW_FOLD_SUM(out, v)                out = sum over lanes of float v
  *   ROW_FOLD_MAX(out, v)                out = largest v
  *   ROW_FOLD_WORDS(out, v)              out = sum over lanes of uint32_t v modulo 2^32
  *   ROW_LANE                            number of this lane, in ROW_EACH and ROW_WALK
  *
- * Order of a reduction, on every back end: element i goes to lane i % ROW_L in increasing i; each warp
- * of 32 lanes folds by halves (16, 8, 4, 2, 1: lane l takes lane l + half); warp results are added
- * from left to right. So bits depend on neither vector width, threads, compiler nor device.
+ * Order of a reduction, on every back end: element i goes to lane i % ROW_L in increasing i; each
+ * warp of 32 lanes folds by halves (16, 8, 4, 2, 1: lane l takes lane l + half); warp results are
+ * added from left to right. So bits depend on neither vector width, threads, compiler nor device.
  *
  * Rules: after ROW_FOR a lane may read only what it wrote itself, until ROW_SYNC. Reductions and
  * ROW_SYNC stand where all lanes of the row come by. No restrict on pointers that may alias. */

@@ -1,6 +1,6 @@
 /* Row programs on CUDA: up to 32 lanes are a warp, more are a block. Included by row.h alone.
- * Each program becomes extern "C" int k_<name>_launch(void *stream, int rows, const void *args), which
- * returns a cudaError_t. */
+ * Each program becomes extern "C" int k_<name>_launch(void *stream, int rows, const void *args),
+ * which returns a cudaError_t. */
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@ enum { ROW_BLOCK_ = 256 };
 #define ROW_KERNEL(name, lanes)                                                                    \
     ROW_FN void name##_body(const struct k_##name##_args *a, const int row, const int lane_,       \
                             float *row_shared_, const char(*row_lanes_)[lanes]);                   \
-    __global__ void __launch_bounds__((lanes) > 32 ? (int)(lanes) : (int)ROW_BLOCK_)                         \
+    __global__ void __launch_bounds__((lanes) > 32 ? (int)(lanes) : (int)ROW_BLOCK_)               \
         name##_global(const struct k_##name##_args args, int rows)                                 \
     {                                                                                              \
         __shared__ float shared[32];                                                               \
@@ -30,7 +30,7 @@ enum { ROW_BLOCK_ = 256 };
     {                                                                                              \
         const int per_block = (lanes) > 32 ? 1 : ROW_BLOCK_ / 32;                                  \
         const int blocks = (rows + per_block - 1) / per_block;                                     \
-        const int threads = (lanes) > 32 ? (int)(lanes) : (int)ROW_BLOCK_;                                   \
+        const int threads = (lanes) > 32 ? (int)(lanes) : (int)ROW_BLOCK_;                         \
         name##_global<<<blocks, threads, 0, (cudaStream_t)stream>>>(                               \
             *(const struct k_##name##_args *)args, rows);                                          \
         return (int)cudaPeekAtLastError();                                                         \

@@ -1,6 +1,6 @@
-/* Row programs with emulated lanes (tests): every lane is a fiber; between two meetings the lanes run
- * one after another in a seeded random order, so that a missing ROW_SYNC shows as wrong numbers.
- * Included by row.h alone; ROW_SUFFIX as in row_host.h. */
+/* Row programs with emulated lanes (tests): every lane is a fiber; between two meetings the lanes
+ * run one after another in a seeded random order, so that a missing ROW_SYNC shows as wrong
+ * numbers. Included by row.h alone; ROW_SUFFIX as in row_host.h. */
 #pragma once
 
 #include "row_emulator.h"
@@ -13,9 +13,9 @@
 #define ROW_ENTRY_(name) ROW_PASTE_(k_##name, ROW_SUFFIX)
 
 #define ROW_KERNEL(name, lanes)                                                                    \
-    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,\
-                            ROW_UNUSED const int lane_,                                           \
-                            ROW_UNUSED const char (*row_lanes_)[lanes]);                          \
+    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,  \
+                            ROW_UNUSED const int lane_,                                            \
+                            ROW_UNUSED const char(*row_lanes_)[lanes]);                            \
     static void name##_lane(const void *args, int row, int lane)                                   \
     {                                                                                              \
         name##_body((const struct k_##name##_args *)args, row, lane, NULL);                        \
@@ -25,9 +25,8 @@
     {                                                                                              \
         row_emulator_run(name##_lane, lanes, args, row_begin, row_end);                            \
     }                                                                                              \
-    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,\
-                            ROW_UNUSED const int lane_,                                           \
-                            ROW_UNUSED const char (*row_lanes_)[lanes])
+    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,  \
+                            ROW_UNUSED const int lane_, ROW_UNUSED const char(*row_lanes_)[lanes])
 
 #define ROW_FOR(i, n) for (int i = lane_; i < (n); i += ROW_L)
 #define ROW_ONE if (lane_ == 0)

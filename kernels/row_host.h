@@ -1,5 +1,5 @@
-/* Row programs on the host: a lane is an index of a vector loop; `#pragma omp simd` states that lanes
- * do not depend on each other. Included by row.h alone.
+/* Row programs on the host: a lane is an index of a vector loop; `#pragma omp simd` states that
+ * lanes do not depend on each other. Included by row.h alone.
  *
  * ROW_SUFFIX, set by the build, names the entry k_<name><ROW_SUFFIX>: _rows, or _rows_twin for the
  * mutable twin. */
@@ -12,10 +12,10 @@
 #define ROW_PASTE_(a, b) ROW_PASTE2_(a, b)
 #define ROW_ENTRY_(name) ROW_PASTE_(k_##name, ROW_SUFFIX)
 
-/* The arguments are copied to a local, so that no store of the body can be thought to change them. */
+/* The arguments are copied to a local: no store of the body can be thought to change them. */
 #define ROW_KERNEL(name, lanes)                                                                    \
-    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,\
-                            ROW_UNUSED const char (*row_lanes_)[lanes]);                          \
+    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,  \
+                            ROW_UNUSED const char (*row_lanes_)[lanes]);                           \
     k_rows_fn ROW_ENTRY_(name);                                                                    \
     void ROW_ENTRY_(name)(const void *args, int row_begin, int row_end)                            \
     {                                                                                              \
@@ -24,7 +24,7 @@
             name##_body(&copy, row, NULL);                                                         \
         }                                                                                          \
     }                                                                                              \
-    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,\
+    ROW_FN void name##_body(ROW_UNUSED const struct k_##name##_args *a, ROW_UNUSED const int row,  \
                             ROW_UNUSED const char (*row_lanes_)[lanes])
 
 #define ROW_PRAGMA_(text) _Pragma(#text)

@@ -31,7 +31,8 @@ ROW_FN float row_exp(float x)
     const float largest = 88.72283173f;   /* just below ln 2^128 */
     const float shifted = fmaf(x, 1.44269504088896f, 12582912.0f);
     const float k = shifted - 12582912.0f;
-    float r = fmaf(k, -0.693359375f, x); /* ln 2 in two parts; the product with the first is exact */
+    float r =
+        fmaf(k, -0.693359375f, x); /* ln 2 in two parts; the product with the first is exact */
     r = fmaf(k, 2.12194440e-4f, r);
     float p = 1.0f / 5040.0f;
     p = fmaf(p, r, 1.0f / 720.0f);
@@ -48,7 +49,8 @@ ROW_FN float row_exp(float x)
 
 /* Natural logarithm within 1 ulp for positive normal x; -infinity for 0 and denormals, NaN for
  * negative x and NaN. x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); with s = f / (2 + f),
- * ln(1 + f) = 2 atanh(s) = f - s (f - R), R = 2/3 s^2 + 2/5 s^4 + ...; s only enters scaled by f. */
+ * ln(1 + f) = 2 atanh(s) = f - s (f - R), R = 2/3 s^2 + 2/5 s^4 + ...; s only enters scaled by f.
+ */
 ROW_FN float row_log(float x)
 {
     const uint32_t bits = row_bits(x);

@@ -1,10 +1,10 @@
-/* Sketches and hashes of tensors for the trace. Launched by the trace writer; must not know tensors'
- * meaning.
+/* Sketches and hashes of tensors for the trace. Launched by the trace writer; must not know what a
+ * tensor means.
  *
  * Hash of words w_0, w_1, ...: lane l of L walks w_l, w_(l+L), ... with two 32-bit states,
  *     low  = rotate(low ^ w, 13) * A,   high = rotate(high, 19) + w, times B;
- * a lane's end state, with its lane number mixed in, goes through the MurmurHash3 finaliser; the hash
- * is the two sums over all lanes. Every step is a bijection of the state, so one changed word always
+ * a lane's end state, with its lane number mixed in, goes through a mixing bijection; the hash is
+ * the two sums over all lanes. Every step is a bijection of the state, so one changed word always
  * changes both halves; rotation keeps flips of top bits (signs) from cancelling. */
 #include "sketch.h"
 
@@ -33,7 +33,7 @@ ROW_FN uint32_t sketch_finish(uint32_t state, int lane)
     return h ^ h >> 16;
 }
 
-/* Bits of h(index): TRACE.md's sign hash before its last shift; bit 24 + j belongs to projection j. */
+/* TRACE.md's sign hash before its last shift: bit 24 + j belongs to projection j. */
 ROW_FN uint32_t sketch_signs(uint32_t index)
 {
     uint32_t h = index * 0x9E3779B1u;
@@ -52,8 +52,7 @@ ROW_KERNEL(row_rms, 32)
     const float *ROW_RESTRICT x = a->x + (int64_t)row * a->width;
     float sumsq;
     ROW_DOT(sumsq, i, a->width, x[i], x[i]);
-    ROW_ONE
-    {
+    ROW_ONE {
         a->out[row] = sqrtf(sumsq / (float)a->width);
     }
 }
@@ -66,8 +65,7 @@ ROW_KERNEL(sketch_part, 32)
     ROW_LANES(float, sumsq);
     ROW_LANES(float, projection[K_PROJECTIONS]);
     ROW_LANES(uint32_t, words[3]);
-    ROW_EACH
-    {
+    ROW_EACH {
         sumsq[ROW_MINE] = 0.0f;
         for (int j = 0; j < K_PROJECTIONS; j++) {
             projection[j][ROW_MINE] = 0.0f;
@@ -85,8 +83,7 @@ ROW_KERNEL(sketch_part, 32)
         words[1][ROW_MINE] = sketch_low(words[1][ROW_MINE], row_bits(v));
         words[2][ROW_MINE] = sketch_high(words[2][ROW_MINE], row_bits(v));
     })
-    ROW_EACH
-    {
+    ROW_EACH {
         words[1][ROW_MINE] = sketch_finish(words[1][ROW_MINE], ROW_LANE);
         words[2][ROW_MINE] = sketch_finish(words[2][ROW_MINE], ROW_LANE);
     }
@@ -98,8 +95,7 @@ ROW_KERNEL(sketch_part, 32)
     ROW_FOLD_WORDS(sum.nonfinite, words[0]);
     ROW_FOLD_WORDS(sum.hash_low, words[1]);
     ROW_FOLD_WORDS(sum.hash_high, words[2]);
-    ROW_ONE
-    {
+    ROW_ONE {
         a->part[row] = sum;
     }
 }
@@ -115,8 +111,7 @@ ROW_KERNEL(sketch_fold, 32)
         ROW_SUM(sum.projection[j], c, chunks, part[c].projection[j]);
     }
     ROW_LANES(uint32_t, words[3]);
-    ROW_EACH
-    {
+    ROW_EACH {
         words[0][ROW_MINE] = words[1][ROW_MINE] = words[2][ROW_MINE] = 0;
     }
     ROW_WALK(c, chunks, {
@@ -124,28 +119,25 @@ ROW_KERNEL(sketch_fold, 32)
         words[1][ROW_MINE] = sketch_low(words[1][ROW_MINE], part[c].hash_low);
         words[2][ROW_MINE] = sketch_high(words[2][ROW_MINE], part[c].hash_high);
     })
-    ROW_EACH
-    {
+    ROW_EACH {
         words[1][ROW_MINE] = sketch_finish(words[1][ROW_MINE], ROW_LANE);
         words[2][ROW_MINE] = sketch_finish(words[2][ROW_MINE], ROW_LANE);
     }
     ROW_FOLD_WORDS(sum.nonfinite, words[0]);
     ROW_FOLD_WORDS(sum.hash_low, words[1]);
     ROW_FOLD_WORDS(sum.hash_high, words[2]);
-    ROW_ONE
-    {
+    ROW_ONE {
         a->out[row] = sum;
     }
 }
 
-/* Words per pass: ROW_WALK counts in int. A multiple of the lanes, so passes continue each other. */
+/* Words per pass: ROW_WALK counts in int. A multiple of the lanes: passes continue each other. */
 enum { HASH_PASS = 1 << 30 };
 
 ROW_KERNEL(hash_words, 256)
 {
     ROW_LANES(uint32_t, state[2]);
-    ROW_EACH
-    {
+    ROW_EACH {
         state[0][ROW_MINE] = state[1][ROW_MINE] = 0;
     }
     for (int64_t done = 0; done < a->count; done += HASH_PASS) {
@@ -156,8 +148,7 @@ ROW_KERNEL(hash_words, 256)
             state[1][ROW_MINE] = sketch_high(state[1][ROW_MINE], words[i]);
         })
     }
-    ROW_EACH
-    {
+    ROW_EACH {
         state[0][ROW_MINE] = sketch_finish(state[0][ROW_MINE] + (uint32_t)a->count, ROW_LANE);
         state[1][ROW_MINE] = sketch_finish(state[1][ROW_MINE] ^ (uint32_t)a->count, ROW_LANE);
     }
@@ -165,8 +156,7 @@ ROW_KERNEL(hash_words, 256)
     uint32_t high;
     ROW_FOLD_WORDS(low, state[0]);
     ROW_FOLD_WORDS(high, state[1]);
-    ROW_ONE
-    {
+    ROW_ONE {
         a->out[0] = low;
         a->out[1] = high;
     }

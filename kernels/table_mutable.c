@@ -1,5 +1,5 @@
-/* The table of row programs of a mutable build: each has a twin with fault sites. Used by the device
- * runtime; must not know what is armed, only which file must run its twin. */
+/* The table of row programs of a mutable build: each has a twin with fault sites. Used by the
+ * device runtime; must not know what is armed, only which file must run its twin. */
 #include "kernel.h"
 
 #include "attention.h"

@@ -1,5 +1,5 @@
-/* The table of row programs of a build without fault sites. Used by the device runtime; must not know
- * the catalogue. */
+/* The table of row programs of a build without fault sites. Used by the device runtime; must not
+ * know the catalogue. */
 #include "kernel.h"
 
 #include "attention.h"

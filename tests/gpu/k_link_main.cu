@@ -7,7 +7,8 @@
 
 #include "kernel.h"
 
-#define KERNEL(name, file) extern "C" int k_##name##_launch(void *stream, int rows, const void *args);
+#define KERNEL(name, file)                                                                         \
+    extern "C" int k_##name##_launch(void *stream, int rows, const void *args);
 #include "kernels.def"
 #undef KERNEL
 

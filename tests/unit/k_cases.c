@@ -167,7 +167,8 @@ static void run_attention(struct bench *b, enum k_id id)
         return;
     }
     const float *probs = floats(b, SCORES, 0, 0.1f);
-    const struct k_attn_softmax_bwd_args a = {probs, out_floats(b, SCORES), first, HEADS, TIME, 0.3f};
+    const struct k_attn_softmax_bwd_args a = {probs, out_floats(b, SCORES), first, HEADS, TIME,
+                                              0.3f};
     run(b, &a, rows);
 }
 
@@ -234,8 +235,8 @@ static void run_optimizer(struct bench *b, enum k_id id, int variant)
     float *moment2 = output(b, floats(b, FLAT, 0, 1e-6f), sizeof(float) * FLAT);
     float *update = variant == 0 ? out_floats(b, FLAT) : NULL;
     const float *coef = floats(b, 1, 0.5f, 0.6f);
-    const struct k_adamw_args a = {param, moment1, moment2, grad, update, chunks, coef, 1e-3f, 0.9f,
-                                   0.95f, 1e-8f, 0.1f, 2.1f, 5.1f, variant};
+    const struct k_adamw_args a = {param, moment1, moment2, grad, update, chunks, coef,   1e-3f,
+                                   0.9f,  0.95f,   1e-8f,   0.1f, 2.1f,   5.1f,   variant};
     run(b, &a, CHUNKS);
 }
 
@@ -253,7 +254,8 @@ static void run_sketch(struct bench *b, enum k_id id)
         run(b, &a, CHUNKS);
     } else if (id == K_ID_sketch_fold) {
         enum { PARTS = 700, TENSORS = 3 };
-        struct k_sketch *part = (struct k_sketch *)floats(b, PARTS * sizeof *part / sizeof(float), 0, 1);
+        struct k_sketch *part =
+            (struct k_sketch *)floats(b, PARTS * sizeof *part / sizeof(float), 0, 1);
         int32_t *first = take(b, sizeof *first * (TENSORS + 1));
         first[0] = 0, first[1] = 1, first[2] = 40, first[3] = PARTS;
         struct k_sketch *out = take(b, sizeof *out * TENSORS);

@@ -6,15 +6,15 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Each of `roundings` operations loses at most FLT_EPSILON / 2 of `magnitude`, the sum of the absolute
- * values of what is added; the bound is twice that, for second-order terms. */
+/* Each of `roundings` operations loses at most FLT_EPSILON / 2 of `magnitude`, the sum of the
+ * absolute values of what is added; the bound is twice that, for second-order terms. */
 static inline void k_assert_close(float got, double exact, double magnitude, double roundings,
                                   const char *what, long index)
 {
     const double error = fabs((double)got - exact);
     const double bound = roundings * (double)FLT_EPSILON * magnitude;
-    cr_assert(error <= bound, "%s[%ld]: %.9g, exactly %.9g, error %g > %g", what, index, (double)got,
-              exact, error, bound);
+    cr_assert(error <= bound, "%s[%ld]: %.9g, exactly %.9g, error %g > %g", what, index,
+              (double)got, exact, error, bound);
 }
 
 /* Uniform in [-size, size), a function of (seed, index). */

@@ -55,7 +55,8 @@ Test(k_forward, rope_turns_halves_of_each_head_and_leaves_the_rest)
 {
     enum { TOKENS = 5, HEADS = 2, DIM = 10, STRIDE = 27, CONTEXT = 9 };
     static const int32_t positions[TOKENS] = {0, 8, 3, 3, 1};
-    float x[TOKENS * STRIDE], before[TOKENS * STRIDE], cosine[CONTEXT * DIM / 2], sine[CONTEXT * DIM / 2];
+    float x[TOKENS * STRIDE], before[TOKENS * STRIDE], cosine[CONTEXT * DIM / 2],
+        sine[CONTEXT * DIM / 2];
     k_fill(before, TOKENS * STRIDE, 1, 1.0f);
     memcpy(x, before, sizeof x);
     for (int i = 0; i < CONTEXT * DIM / 2; i++) {

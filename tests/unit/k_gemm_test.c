@@ -81,8 +81,8 @@ static size_t check(struct k_gemm_args *g, size_t a_floats, size_t b_floats, siz
             }
             cr_assert(memcmp(got, expected, bytes) == 0,
                       "%s, %d parts: m %d n %d k %d trans %d %d accumulate %d batch %d x %d",
-                      kernel[i]->name, parts, g->m, g->n, g->k, g->trans_a, g->trans_b, g->accumulate,
-                      g->batch_outer, g->batch_inner);
+                      kernel[i]->name, parts, g->m, g->n, g->k, g->trans_a, g->trans_b,
+                      g->accumulate, g->batch_outer, g->batch_inner);
         }
     }
     free(a);
@@ -118,7 +118,8 @@ Test(k_gemm, edges_of_tiles_in_all_layouts)
     size_t compared = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (size_t j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
-            compared += check_layouts(sizes[i], sizes[j], sizes[(i + 3 * j) % 12], (int)(i + j) % 3);
+            compared +=
+                check_layouts(sizes[i], sizes[j], sizes[(i + 3 * j) % 12], (int)(i + j) % 3);
         }
     }
     cr_assert(compared > 0);
@@ -148,8 +149,8 @@ Test(k_gemm, batches_with_repeated_and_interleaved_operands)
 {
     size_t compared = 0;
     for (int trans_b = 0; trans_b < 2; trans_b++) {
-        /* heads of a packed row: operand of head h begins h * n floats into each row; B of a group of
-         * query heads is repeated */
+        /* heads of a packed row: operand of head h begins h * n floats into each row; B of a group
+         * of query heads is repeated */
         struct k_gemm_args g = {.m = 37, .n = 24, .k = 24, .trans_b = trans_b != 0};
         g.batch_outer = 3;
         g.batch_inner = 2;
@@ -174,8 +175,17 @@ Test(k_gemm, not_a_number_reaches_c)
     const float a[2] = {NAN, 1.0f};
     const float b[2] = {0.0f, 0.0f};
     float c[1] = {0.0f};
-    struct k_gemm_args g = {.a = a, .b = b, .c = c, .m = 1, .n = 1, .k = 2, .lda = 2, .ldb = 1,
-                            .ldc = 1, .batch_outer = 1, .batch_inner = 1};
+    struct k_gemm_args g = {.a = a,
+                            .b = b,
+                            .c = c,
+                            .m = 1,
+                            .n = 1,
+                            .k = 2,
+                            .lda = 2,
+                            .ldb = 1,
+                            .ldc = 1,
+                            .batch_outer = 1,
+                            .batch_inner = 1};
     void *workspace = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
     cr_assert(workspace != NULL);
     k_gemm_part(&g, 0, 1, workspace);

@@ -11,7 +11,8 @@
 #include "norm.h"
 #include "rope.h"
 
-/* Inputs of a formula as doubles and the weights of its outputs in the loss sum_i weight_i out_i. */
+/* Inputs of a formula as doubles and the weights of its outputs in the loss sum_i weight_i out_i.
+ */
 struct formula {
     double (*loss)(const double *input, const float *weight);
     const float *weight;
@@ -23,8 +24,9 @@ static void run(enum k_id id, const void *args, int rows)
 }
 
 /* Compares gradient with central differences. Their error: h^2 times the third derivative, and
- * rounding of the loss divided by h, which for h = cbrt(DBL_EPSILON) is the same h^2; all derivatives
- * of these formulas are below `scale`, 8 for safety. Rounding of the float program: `roundings`. */
+ * rounding of the loss divided by h, which for h = cbrt(DBL_EPSILON) is the same h^2; all
+ * derivatives of these formulas are below `scale`, 8 for safety. Rounding of the float program:
+ * `roundings`. */
 static void check(const struct formula *f, const float *input, int inputs, const float *gradient,
                   double scale, double roundings)
 {
@@ -50,8 +52,8 @@ static void check(const struct formula *f, const float *input, int inputs, const
     const double bound = roundings * (double)FLT_EPSILON * largest + 8.0 * scale * h * h;
     for (int i = 0; i < inputs; i++) {
         const double error = fabs((double)gradient[i] - numeric[i]);
-        cr_assert(error <= bound, "[%d]: %.9g, by differences %.9g, bound %g", i, (double)gradient[i],
-                  numeric[i], bound);
+        cr_assert(error <= bound, "[%d]: %.9g, by differences %.9g, bound %g", i,
+                  (double)gradient[i], numeric[i], bound);
     }
 }
 
@@ -78,7 +80,8 @@ static double norm_loss(const double *input, const float *weight)
 Test(k_gradient, rmsnorm)
 {
     enum { CHUNKS = 2 };
-    static float input[NORM_X + NORM_WIDTH], gradient[NORM_X + NORM_WIDTH], dout[NORM_X], out[NORM_X];
+    static float input[NORM_X + NORM_WIDTH], gradient[NORM_X + NORM_WIDTH], dout[NORM_X],
+        out[NORM_X];
     float rstd[NORM_TOKENS], part[CHUNKS * NORM_WIDTH];
     k_fill(input, NORM_X + NORM_WIDTH, 1, 1.0f);
     k_fill(dout, NORM_X, 2, 1.0f);
@@ -86,7 +89,8 @@ Test(k_gradient, rmsnorm)
     const struct k_rmsnorm_fwd_args forward = {input, gain, out, rstd, NORM_WIDTH, 1e-5f};
     run(K_ID_rmsnorm_fwd, &forward, NORM_TOKENS);
     k_fill(gradient, NORM_X, 3, NAN); /* overwritten */
-    struct k_rmsnorm_bwd_args a = {input, gain, rstd, dout, gradient, part, NORM_TOKENS, NORM_WIDTH, 0};
+    struct k_rmsnorm_bwd_args a = {input, gain,        rstd,       dout, gradient,
+                                   part,  NORM_TOKENS, NORM_WIDTH, 0};
     run(K_ID_rmsnorm_bwd, &a, CHUNKS);
     const struct k_colsum_args sum = {part, gradient + NORM_X, CHUNKS, NORM_WIDTH};
     run(K_ID_colsum, &sum, 1);
@@ -116,7 +120,8 @@ static double attention_loss(const double *scores, const float *weight)
             sum += exp((double)scale * scores[row * TIME + j]);
         }
         for (int j = first[query]; j <= query; j++) {
-            loss += (double)weight[row * TIME + j] * exp((double)scale * scores[row * TIME + j]) / sum;
+            loss +=
+                (double)weight[row * TIME + j] * exp((double)scale * scores[row * TIME + j]) / sum;
         }
     }
     return loss;
@@ -233,7 +238,8 @@ Test(k_gradient, rope_turned_back)
         cosine[i] = (float)cos(turn);
         sine[i] = (float)sin(turn);
     }
-    const struct k_rope_args a = {gradient, cosine, sine, positions, ROPE_STRIDE, ROPE_HEADS, DIM, -1.0f};
+    const struct k_rope_args a = {gradient,    cosine,     sine, positions,
+                                  ROPE_STRIDE, ROPE_HEADS, DIM,  -1.0f};
     run(K_ID_rope, &a, ROPE_TOKENS);
     const struct formula f = {rope_loss, weight};
     check(&f, input, COUNT, gradient, COUNT, 8);

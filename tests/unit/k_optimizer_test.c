@@ -78,8 +78,8 @@ static void check_element(const struct k_adamw_args *a, const struct state *old,
     k_assert_close(got->m[i], m1 + m2, fabs(m1) + fabs(m2), 4, "moment1", i);
     k_assert_close(got->v[i], v, v, 6, "moment2", i);
     k_assert_close(got->update[i], -lr * (mean / root + decay),
-                   lr * ((fabs(m1) + fabs(m2)) * (double)a->bias1 / root + fabs(decay)), 16, "update",
-                   i);
+                   lr * ((fabs(m1) + fabs(m2)) * (double)a->bias1 / root + fabs(decay)), 16,
+                   "update", i);
     cr_assert(got->param[i] == old->param[i] + got->update[i], "param[%d]", i);
     cr_assert(got->grad[i] == (a->zero_grad != 0 ? 0.0f : old->grad[i]), "grad[%d]", i);
 }
@@ -95,8 +95,20 @@ static void check_adamw(bool store_update, bool zero_grad)
         old.v[i] = 0.01f * fabsf(k_random(3, (uint32_t)i, 1.0f));
     }
     got = old;
-    struct k_adamw_args a = {got.param, got.m, got.v, got.grad, got.update, chunks, &coef, 1e-3f, 0.9f,
-                             0.95f, 1e-8f, 0.1f, 1.0f / (1.0f - 0.81f), 1.0f / (1.0f - 0.9025f),
+    struct k_adamw_args a = {got.param,
+                             got.m,
+                             got.v,
+                             got.grad,
+                             got.update,
+                             chunks,
+                             &coef,
+                             1e-3f,
+                             0.9f,
+                             0.95f,
+                             1e-8f,
+                             0.1f,
+                             1.0f / (1.0f - 0.81f),
+                             1.0f / (1.0f - 0.9025f),
                              zero_grad};
     run(K_ID_adamw, &a, CHUNKS);
     size_t compared = 0;
@@ -136,8 +148,8 @@ Test(k_optimizer, adamw_passes_not_a_number_on)
 {
     static struct state s;
     const float coef = NAN;
-    const struct k_adamw_args a = {s.param, s.m, s.v, s.grad, NULL, chunks, &coef, 1e-3f, 0.9f, 0.95f,
-                                   1e-8f, 0.1f, 1.0f, 1.0f, 0};
+    const struct k_adamw_args a = {s.param, s.m,   s.v,   s.grad, NULL, chunks, &coef, 1e-3f,
+                                   0.9f,    0.95f, 1e-8f, 0.1f,   1.0f, 1.0f,   0};
     s.grad[0] = 1.0f;
     run(K_ID_adamw, &a, 1);
     cr_assert(isnan(s.param[0]) && isnan(s.m[0]) && isnan(s.v[0]));

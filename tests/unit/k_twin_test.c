@@ -36,8 +36,8 @@ static void select_fault(const char *spec)
 }
 
 /* Runs every program and variant with both and asserts equal hashes of more than 0 bytes. */
-static void assert_same(k_rows_fn *(*one)(enum k_id), int one_pieces, k_rows_fn *(*other)(enum k_id),
-                        int other_pieces)
+static void assert_same(k_rows_fn *(*one)(enum k_id), int one_pieces,
+                        k_rows_fn *(*other)(enum k_id), int other_pieces)
 {
     size_t compared = 0;
     for (int id = 0; id < K_ID_COUNT; id++) {
@@ -92,6 +92,20 @@ Test(k_twin, runs_only_in_the_file_of_the_armed_fault)
     select_fault("rope_pair.interleaved");
     cr_assert(k_kernel_rows(K_ID_xent) == plain(K_ID_xent));
     cr_assert(k_kernel_rows(K_ID_rope) == twin(K_ID_rope));
+}
+
+/* What gcc and clang gave for AVX2 and AVX-512. A change of a formula or a case changes it: replace
+ * it when two compilers agree. */
+Test(k_twin, bits_are_those_of_every_compiler)
+{
+    const uint64_t expected = 0x498E2B4DACCE0DA8u;
+    uint64_t hash = 0;
+    for (int id = 0; id < K_ID_COUNT; id++) {
+        for (int variant = 0; variant < K_CASE_VARIANTS; variant++) {
+            hash = hash * 31 + k_case_run(id, variant, plain(id), 1).hash;
+        }
+    }
+    cr_assert(hash == expected, "%016llx", (unsigned long long)hash);
 }
 
 Test(k_twin, any_division_of_rows_gives_the_same_bits)
@@ -154,7 +168,8 @@ Test(k_twin, every_armed_fault_is_reached_and_changes_bits)
         select_fault(f->id);
         const bool differs = shows(site->file);
         cr_assert(mut_reached_step((size_t)(site - mut_site_at(0))) == 0, "%s not reached", f->id);
-        cr_assert(differs == (f->expect == MUT_EXPECT_KILL), "%s: %s", f->id,
+        /* the gap is a barrier: it shows where lanes exist */
+        cr_assert(differs == (f->expect == MUT_EXPECT_KILL || K_EMULATED), "%s: %s", f->id,
                   differs ? "changes bits" : "changes nothing");
         tried++;
     }
