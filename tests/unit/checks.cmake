@@ -1,0 +1,8 @@
+# The comparator's own tests. They compress traces themselves.
+pkg_check_modules(ORC_TEST_LIBS REQUIRED IMPORTED_TARGET libzstd)
+foreach(part trace judge calibration diff)
+    fl_unit_test(orc_check_${part}_test
+        SOURCES ${CMAKE_CURRENT_LIST_DIR}/orc_check_${part}_test.c
+                ${CMAKE_CURRENT_LIST_DIR}/orc_check_synth.c
+        LIBS orc_checks PkgConfig::ORC_TEST_LIBS m)
+endforeach()
