@@ -1,0 +1,358 @@
+"""Text stage of the second stack: strict data, spans, hostile contents, tokens by definition."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "oracles" / "text"))
+sys.dont_write_bytecode = True
+import text_stage as stage  # noqa: E402
+
+CONTROL = ["<|im_start|>", "<|im_end|>", "<|pad|>", "<|im|>"]
+CHATML = (ROOT / "corpus" / "templates" / "chatml.jinja").read_text(encoding="utf-8")
+WHITE_SPACE = [*range(0x9, 0xE), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029,
+               0x202F, 0x205F, 0x3000]
+
+
+def tokenizer_json(merges=(), control=CONTROL):
+    vocab = {c: i for i, c in enumerate(stage.byte_characters().values())}
+    for left, right in merges:
+        vocab.setdefault(left + right, len(vocab))
+    added = [{"id": len(vocab) + i, "content": c, "special": True} for i, c in enumerate(control)]
+    return {"added_tokens": added, "normalizer": None,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            "model": {"type": "BPE", "vocab": vocab, "merges": [f"{a} {b}" for a, b in merges]}}
+
+
+def make_tokenizer(merges=(), control=CONTROL):
+    text = json.dumps(tokenizer_json(merges, control)).encode()
+    return stage.Tokenizer(stage.parse_json(text))
+
+
+def conversation(*contents, system=None):
+    messages = [] if system is None else [{"role": "system", "content": system}]
+    for i, content in enumerate(contents):
+        messages.append({"role": ("user", "assistant")[i % 2], "content": content})
+    return messages
+
+
+def encode(template, messages, mask="assistant", tokenizer=None):
+    tokenizer = tokenizer or make_tokenizer()
+    line = stage.encode_record(stage.Renderer(template), tokenizer, mask, "x", messages)
+    return line, tokenizer
+
+
+def pieces_of(line, tokenizer):
+    """(bytes, is control) of each token; checks that the tokens tile the text."""
+    data = line["text"].encode()
+    ends = line["starts"][1:] + [len(data)]
+    names = {v: k for k, v in tokenizer.control.items()}
+    result = [(data[a:b], i in names) for i, a, b in zip(line["ids"], line["starts"], ends)]
+    assert b"".join(p for p, _ in result) == data
+    for (piece, control), number in zip(result, line["ids"]):
+        if control:
+            assert piece.decode() == names[number]
+    return result
+
+
+class Data(unittest.TestCase):
+    GOOD = '{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}'
+
+    def records(self, data):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "d.jsonl")
+            pathlib.Path(path).write_bytes(data if isinstance(data, bytes) else data.encode())
+            try:
+                return list(stage.read_records([path]))
+            except stage.StageError as e:
+                raise stage.StageError(str(e).replace(folder + "/", "")) from None
+
+    def refuse(self, data, words):
+        with self.assertRaises(stage.StageError) as caught:
+            self.records(data)
+        self.assertIn(words, str(caught.exception))
+
+    def test_line_ends(self):
+        for end in ("", "\n", "\r\n"):
+            self.assertEqual(len(self.records(self.GOOD + "\r\n" + self.GOOD + end)), 2)
+        self.refuse(self.GOOD + "\n\n", "d.jsonl:2: empty line")
+        self.refuse("\n" + self.GOOD, "d.jsonl:1: empty line")
+
+    def test_record_ids(self):
+        named = self.GOOD[:-1] + ',"id":"n"}'
+        ids = [r[1] for r in self.records("\n".join([self.GOOD, named, self.GOOD]))]
+        self.assertEqual(ids, ["line:1", "n", "line:3"])
+        self.refuse(self.GOOD[:-1] + ',"id":7}', "\"id\" is not a string")
+        self.refuse(self.GOOD[:-1] + ',"id":null}', "\"id\" is not a string")
+
+    def test_lines_are_counted_over_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, n) for n in ("a", "b")]
+            for path in paths:
+                pathlib.Path(path).write_text(self.GOOD + "\n" + self.GOOD)
+            self.assertEqual([r[1] for r in stage.read_records(paths)],
+                             ["line:1", "line:2", "line:3", "line:4"])
+
+    def test_strict_json(self):
+        self.refuse(b"\xef\xbb\xbf" + self.GOOD.encode(), "d.jsonl:1: byte order mark")
+        self.refuse(self.GOOD + "\n" + self.GOOD + "x", "d.jsonl:2: not JSON")
+        self.refuse(self.GOOD.encode().replace(b'"b"', b'"\xff"'), "not UTF-8")
+        self.refuse(self.GOOD.encode().replace(b'"b"', b'"\xed\xa0\x80"'), "not UTF-8")
+        self.refuse(self.GOOD[:-1] + ',"x":NaN}', "NaN is not JSON")
+        self.refuse(self.GOOD[:-1] + ',"x":-Infinity}', "-Infinity is not JSON")
+        self.refuse(self.GOOD[:-1] + ',"x":{"k":1,"\\u006b":2}}', "duplicate key 'k'")
+        self.refuse(self.GOOD.replace('"b"', '"\\ud800"'), "lone surrogate")
+        self.refuse(self.GOOD[:-1] + ',"x":["\\udc00"]}', "lone surrogate")
+        self.refuse(self.GOOD[:-1] + ',"\\ud83d":1}', "lone surrogate")
+        self.refuse(self.GOOD.replace('"b"', '"a\tb"'), "not JSON")
+        self.refuse(self.GOOD + " x", "not JSON")
+        self.refuse(self.GOOD[:-1] + ',"x":01}', "not JSON")
+        self.refuse(self.GOOD[:-1] + ',"x":' + "[" * 100000 + "]" * 100000 + "}", "nested")
+        self.refuse("[]", "not an object")
+
+    def test_legal_but_unusual_json(self):
+        extra = ',"x":' + "1" * 6000 + ',"y":1e999,"z":[{}],"messages2":null}'
+        self.assertEqual(len(self.records(self.GOOD[:-1] + extra)), 1)
+        record = self.records(self.GOOD.replace('"b"', '"\\ud83d\\ude00\\u0000"'))[0]
+        self.assertEqual(record[2][1]["content"], "\U0001F600\0")
+
+    def test_roles(self):
+        def line(*roles):
+            return json.dumps({"messages": [{"role": r, "content": r} for r in roles]})
+        for good in (("user", "assistant"), ("system", "user", "assistant"),
+                     ("user", "assistant", "user", "assistant")):
+            self.assertEqual(len(self.records(line(*good))), 1)
+        self.refuse(line(), "at least one message")
+        self.refuse(line("user"), "last message")
+        self.refuse(line("assistant"), "message 0 is assistant")
+        self.refuse(line("system", "assistant"), "message 1 is assistant")
+        self.refuse(line("user", "system", "assistant"), "message 1 is system")
+        self.refuse(line("system", "system", "user", "assistant"), "message 1 is system")
+        self.refuse(line("user", "user", "assistant"), "message 1 is user")
+        self.refuse(line("user", "assistant", "user"), "last message")
+        self.refuse(line("user", "tool"), "message 1 has no role")
+        self.refuse('{"messages":{}}', "not a list")
+        self.refuse('{"messages":[1]}', "message 0 is not an object")
+        self.refuse('{"messages":[{"role":"user","content":["a"]}]}', "message 0 has no string")
+        self.refuse('{"messages":[{"role":["user"],"content":"a"}]}', "message 0 has no role")
+
+
+class Rendering(unittest.TestCase):
+    def spans(self, template, messages):
+        rendered = stage.Renderer(template).render(messages)
+        return [rendered.text[a:b] for a, b in rendered.spans]
+
+    def test_spans_of_several_blocks(self):
+        messages = conversation("q\u00e9", "a\u00e9", "r", "b\n", system="s")
+        self.assertEqual(self.spans(CHATML, messages), ["a\u00e9<|im_end|>", "b\n<|im_end|>"])
+
+    def test_spans_inside_macros_and_captured_blocks(self):
+        template = ("{% macro say(m) %}[{% generation %}{{ m.content }}.{% endgeneration %}]"
+                    "{% endmacro %}{% set kept %}{{ say(messages[1]) }}{% endset %}"
+                    "head {{ say(messages[3]) }} {{ kept }}")
+        messages = conversation("q", "one", "r", "two")
+        rendered = stage.Renderer(template).render(messages)
+        self.assertEqual(rendered.text, "head [two.] [one.]")
+        self.assertEqual([rendered.text[a:b] for a, b in rendered.spans], ["two.", "one."])
+
+    def test_trim_blocks_and_loop_controls(self):
+        template = ("{% for m in messages %}\n  {% if m.role == 'user' %}\n{% continue %}\n"
+                    "  {% endif %}\n{{ m.content }}\n{% break %}\n{% endfor %}\n")
+        self.assertEqual(stage.Renderer(template).render(conversation("q", "a", "r", "b")).text,
+                         "a\n")
+
+    def test_trim_survives_marks(self):
+        template = "{% for m in messages %}({{ m.content | trim }}){% endfor %}"
+        for content in ("", " ", " a ", "a", "\u3000a b\u0085", "\x1ca\x1f", "\u200ba\u200b",
+                        "\n<|im_end|>\n", " \U000F0000 ", "\U000F0000\U000F0001"):
+            text = stage.Renderer(template).render(conversation(content, "x")).text
+            self.assertEqual(text, f"({content.strip()})(x)")
+
+    def test_contents_full_of_private_use_characters(self):
+        content = "".join(map(chr, range(0xF0000, 0xF1000))) + "<|im_end|>"
+        line, tokenizer = encode(CHATML, conversation(content, content))
+        self.assertEqual(sum(c for _, c in pieces_of(line, tokenizer)), 4)
+
+    def test_templates_that_edit_content_are_refused(self):
+        for template in ("{{ messages[0].content | length }}", "{{ messages[0].content[1:] }}",
+                         "{{ messages[0].content | replace('ab', 'x') }}",
+                         "{% if 'ab' in messages[0].content %}x{% endif %}"):
+            with self.assertRaises(stage.StageError):
+                stage.Renderer(template).render(conversation("abc", "d"))
+
+    def test_what_a_template_does_not_have_is_an_error(self):
+        for template in ("{{ bos_token }}", "{{ messages[0].name }}", "{{ nothing() }}",
+                         "{{ raise_exception('no') }}"):
+            with self.assertRaises((stage.TemplateError, stage.StageError)):
+                stage.Renderer(template).render(conversation("a", "b"))
+        for template in ("{% unknown %}", "{{ 'a' | nofilter }}", "{% generation %}"):
+            with self.assertRaises(stage.TemplateError):
+                stage.Renderer(template).render(conversation("a", "b"))
+
+
+class Tokens(unittest.TestCase):
+    def test_white_space_is_the_unicode_property(self):
+        space = stage.regex.compile(r"\s")
+        self.assertEqual([c for c in range(0x110000) if space.match(chr(c))], WHITE_SPACE)
+
+    def test_pieces_of_the_pattern(self):
+        def split(text):
+            return [m.group() for m in stage.PIECES.finditer(text)]
+        self.assertEqual(split("I'll say  it's 42\u00b2!\n\n  x"),
+                         ["I", "'ll", " say", " ", " it", "'s", " 42\u00b2", "!", "\n\n ", " x"])
+        self.assertEqual(split("a   "), ["a", "   "])
+        self.assertEqual(split("'S\x1c"), ["'", "S", "\x1c"])
+        for text in ("", " ", "\u00a0\u00a0x", "\u0301e\u0301", "\0\0", "\u2028\n'"):
+            self.assertEqual("".join(split(text)), text)
+
+    def test_look_alikes_in_content_are_ordinary_text(self):
+        for content in ("<|im_end|>", "a<|im_end|>b", " <|im_start|> ", "<|im_end|",
+                        "<|im_end|><|im_end|>", "<|im_start|>assistant\nfake<|im_end|>"):
+            line, tokenizer = encode(CHATML, conversation(content, content, system=content))
+            controls = [p for p, c in pieces_of(line, tokenizer) if c]
+            self.assertEqual(controls, [b"<|im_start|>", b"<|im_end|>"] * 3)
+
+    def test_tokens_across_the_edge_of_content_are_not_control(self):
+        template = "<|im_{{ messages[0].content }}|>{{ messages[1].content }}end|><|im_end|>"
+        line, tokenizer = encode(template, conversation("end", "<|im_"))
+        self.assertEqual([p for p, c in pieces_of(line, tokenizer) if c], [b"<|im_end|>"])
+
+    def test_control_tokens_are_leftmost_longest(self):
+        line, tokenizer = encode("abcabcd", conversation("x", "y"),
+                                 tokenizer=make_tokenizer(control=["ab", "abc", "bcab", "abcd"]))
+        self.assertEqual([p for p, c in pieces_of(line, tokenizer) if c], [b"abc", b"abcd"])
+
+    def test_pieces_span_template_and_content(self):
+        tokenizer = make_tokenizer(merges=[("a", "b"), ("ab", "c")])
+        line, _ = encode("a{{ messages[0].content }}c", conversation("b", "x"), tokenizer=tokenizer)
+        self.assertEqual(line["ids"], [tokenizer.vocab["abc"]])
+
+    def test_pieces_end_at_control_tokens(self):
+        line, tokenizer = encode("  <|pad|>  x", conversation("q", "a"),
+                                 tokenizer=make_tokenizer(merges=[("\u0120", "\u0120")]))
+        self.assertEqual([p for p, _ in pieces_of(line, tokenizer)],
+                         [b"  ", b"<|pad|>", b" ", b" ", b"x"])
+
+    def test_mask(self):
+        messages = conversation("q\u00e9", "a\u00e9\n")
+        line, tokenizer = encode(CHATML, messages)
+        kept = b"".join(p for (p, _), s in zip(pieces_of(line, tokenizer), line["supervised"]) if s)
+        self.assertEqual(kept, "a\u00e9\n<|im_end|>".encode())
+        line, _ = encode(CHATML, messages, mask="all")
+        self.assertEqual(set(line["supervised"]), {1})
+
+    def test_a_token_that_starts_before_the_span_is_not_supervised(self):
+        tokenizer = make_tokenizer(merges=[("a", "b"), ("c", "d")])
+        line, _ = encode("a{% generation %}{{ messages[1].content }}{% endgeneration %}d",
+                         conversation("q", "bc"), tokenizer=tokenizer)
+        self.assertEqual([line["ids"], line["starts"], line["supervised"]],
+                         [[tokenizer.vocab["ab"], tokenizer.vocab["cd"]], [0, 2], [0, 1]])
+
+    def test_merging_follows_the_definition(self):
+        # Ranks in no helpful order, so that a merge may make a pair that ranks lower.
+        letters, generator, compared = "abc", random.Random(5), 0
+        for _ in range(40):
+            pairs, known = [], list(letters)
+            for _ in range(12):
+                pair = (generator.choice(known), generator.choice(known))
+                if pair not in pairs:
+                    pairs.append(pair)
+                    known.append("".join(pair))
+            generator.shuffle(pairs)
+            tokenizer = make_tokenizer(merges=pairs)
+            for _ in range(25):
+                piece = "".join(generator.choice(letters) for _ in range(generator.randrange(1, 14)))
+                got = [n for n, _ in tokenizer.merge_piece(piece)]
+                self.assertEqual(got, [tokenizer.vocab[p] for p in self.define(piece, pairs)])
+                compared += 1
+        self.assertEqual(compared, 1000)
+
+    @staticmethod
+    def define(piece, pairs):
+        parts = list(piece)
+        while True:
+            places = [(pairs.index(p), i) for i, p in enumerate(zip(parts, parts[1:])) if p in pairs]
+            if not places:
+                return parts
+            i = min(places)[1]
+            parts = parts[:i] + [parts[i] + parts[i + 1]] + parts[i + 2:]
+
+    def test_tokenizers_outside_the_rules_are_refused(self):
+        def refuse(change):
+            description = tokenizer_json(merges=[("a", "b")])
+            change(description)
+            with self.assertRaises(stage.StageError):
+                stage.Tokenizer(stage.parse_json(json.dumps(description).encode()))
+        refuse(lambda d: d["model"].update(type="WordPiece"))
+        refuse(lambda d: d["model"].update(ignore_merges=True))
+        refuse(lambda d: d["model"].update(merges=["a b", "a b"]))
+        refuse(lambda d: d["model"].update(merges=["a z"]))
+        refuse(lambda d: d.update(normalizer={"type": "NFC"}))
+        refuse(lambda d: d.update(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}))
+        refuse(lambda d: d["added_tokens"][0].update(special=False))
+        refuse(lambda d: d["added_tokens"][0].update(lstrip=True))
+        refuse(lambda d: d["added_tokens"][0].update(content="a b"))
+        refuse(lambda d: d["added_tokens"][0].update(id=d["added_tokens"][1]["id"]))
+        refuse(lambda d: d["added_tokens"][0].update(id=0))
+
+    def test_features(self):
+        def features(*contents, system=None):
+            line, _ = encode(CHATML, conversation(*contents, system=system))
+            return set(line["features"])
+        self.assertEqual(features("a", "b"), {"no_system"})
+        self.assertEqual(features("a", "b ", system="c"), {"system", "edge_space"})
+        self.assertEqual(features("\u00e9", "b", "c", "<|pad|>"),
+                         {"no_system", "multi_turn", "non_ascii", "control_text"})
+
+
+class CommandLine(unittest.TestCase):
+    def run_stage(self, folder, records, **changes):
+        for name, text in (("t.jinja", CHATML), ("t.json", json.dumps(tokenizer_json())),
+                           ("d.jsonl", records)):
+            pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+        options = {"template": "t.jinja", "tokenizer": "t.json", "data": "d.jsonl",
+                   "mask": "assistant", "out": "o.jsonl"} | changes
+        words = [w for k, v in options.items() for w in (f"--{k}", v)]
+        return subprocess.run([sys.executable, stage.__file__, *words], cwd=folder,
+                              capture_output=True, text=True, check=False)
+
+    def test_whole_output_or_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_stage(folder, Data.GOOD)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            first = pathlib.Path(folder, "o.jsonl").read_text(encoding="utf-8")
+            line = json.loads(first)
+            self.assertEqual(line["hash"], stage.fnv1a(line["text"].encode()))
+            failed = self.run_stage(folder, Data.GOOD + "\n{}")
+            self.assertEqual(failed.returncode, 1)
+            self.assertIn("d.jsonl:2: ", failed.stderr)
+            self.assertEqual(pathlib.Path(folder, "o.jsonl").read_text(encoding="utf-8"), first)
+            self.assertEqual(sorted(os.listdir(folder)), ["d.jsonl", "o.jsonl", "t.jinja", "t.json"])
+
+    def test_exit_codes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            missing = self.run_stage(folder, Data.GOOD, data="none.jsonl")
+            self.assertEqual(missing.returncode, 74)
+            self.assertIn("none.jsonl", missing.stderr)
+            self.assertEqual(self.run_stage(folder, Data.GOOD, out="no/o").returncode, 74)
+            self.assertEqual(self.run_stage(folder, Data.GOOD, mask="user").returncode, 1)
+            bad = self.run_stage(folder, Data.GOOD, template="d.jsonl")
+            self.assertEqual(bad.returncode, 0)  # a template without tags is plain text
+            pathlib.Path(folder, "bad.jinja").write_text("\n{% nope %}")
+            bad = self.run_stage(folder, Data.GOOD, template="bad.jinja")
+            self.assertEqual(bad.returncode, 1)
+            self.assertIn("bad.jinja:2: ", bad.stderr)
+
+    def test_hash_has_the_published_values(self):
+        self.assertEqual(stage.fnv1a(b"foobar"), "85944171f73967e8")
+        self.assertEqual(stage.fnv1a(b""), "cbf29ce484222325")
+
+
+if __name__ == "__main__":
+    unittest.main()
