@@ -126,7 +126,7 @@ Test(judge, healthy_pair_passes_every_check)
 Test(judge, planted_differences_fire_at_their_step)
 {
     orc_bounds *bounds = synth_bounds(CALIBRATION_SEED, CALIBRATION_RUNS);
-    bool planted[SYNTH_PLANT_COUNT] = {[SYNTH_none] = true}, covered[ORC_CHECK_COUNT] = {false};
+    bool planted[SYNTH_PLANT_COUNT] = {[SYNTH_none] = true, [SYNTH_all_nan] = true}, covered[ORC_CHECK_COUNT] = {false};
     for (int i = 0; i < EXPECTED; i++) {
         struct synth subject = synth_subject(SEED);
         subject.plant = expected[i].plant;
@@ -145,6 +145,24 @@ Test(judge, planted_differences_fire_at_their_step)
     }
     for (int i = 0; i < ORC_CHECK_COUNT; i++) {
         cr_expect(covered[i], "%s is tested", orc_check_name((enum orc_check_id)i));
+    }
+    orc_bounds_free(bounds);
+}
+
+/* NaN is within no bound: each check of numbers fires on it. */
+Test(judge, every_check_of_numbers_rejects_nan)
+{
+    orc_bounds *bounds = synth_bounds(CALIBRATION_SEED, CALIBRATION_RUNS);
+    struct synth subject = synth_subject(SEED);
+    subject.plant = SYNTH_all_nan;
+    const struct judged j = judge(&subject, bounds);
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        if (orc_check_is_bound((enum orc_check_id)i) || i == ORC_CHECK_band) {
+            const struct orc_verdict *v = &j.verdicts[i];
+            cr_expect(v->fired, "%s", orc_check_name((enum orc_check_id)i));
+            cr_expect_eq(v->step, SYNTH_PLANT_STEP, "%s", orc_check_name((enum orc_check_id)i));
+            cr_expect(isinf(v->worst), "%s", orc_check_name((enum orc_check_id)i));
+        }
     }
     orc_bounds_free(bounds);
 }

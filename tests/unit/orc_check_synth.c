@@ -62,6 +62,7 @@ static double normal(uint64_t seed, uint64_t a, uint64_t b, uint64_t c)
 struct text {
     char *data;
     size_t size, capacity;
+    bool nan; /* every number is written as not a number */
 };
 
 __attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *format, ...)
@@ -162,7 +163,7 @@ static double planted(const struct synth *s, int group, int step, int item, int 
 
 static void number(struct text *t, const struct synth *s, double value)
 {
-    if (isnan(value)) {
+    if (isnan(value) || t->nan) {
         put(t, "\"nan\"");
     } else if (s->reference) {
         put(t, "%.17g", value);
@@ -279,7 +280,12 @@ static void put_scalars(struct text *t, const struct synth *s, int step)
     number(t, s, here(s, step, SYNTH_clip_above_one) ? 1.5 : clip);
     /* Both stacks compute the rate in double precision. */
     const double lr = 3e-3 * (1.0 + cos(M_PI * step / SYNTH_STEPS)) / 2.0;
-    put(t, ",\"lr\":%.17g", lr * (here(s, step, SYNTH_lr) ? 1.001 : 1.0));
+    put(t, ",\"lr\":");
+    if (t->nan) {
+        number(t, s, lr);
+    } else {
+        put(t, "%.17g", lr * (here(s, step, SYNTH_lr) ? 1.001 : 1.0));
+    }
     if (step % SYNTH_EVAL_EVERY == 0 && s->plant != SYNTH_eval_missing) {
         double eval = 7.6 - 0.05 * step + 0.05 * normal(s->seed, 401, (uint64_t)step, 0);
         eval *= 1.0 + noise(s, SCALAR, step, 2, 0) +
@@ -348,6 +354,7 @@ static void put_events(struct text *t, const struct synth *s, int step)
 
 static void put_step(struct text *t, const struct synth *s, int step)
 {
+    t->nan = here(s, step, SYNTH_all_nan);
     put(t, "{\"type\":\"step\",\"step\":%d", step);
     put_records(t, s, step);
     put_batches(t, s, step);
@@ -364,7 +371,7 @@ static void put_step(struct text *t, const struct synth *s, int step)
 
 char *synth_text(const struct synth *s)
 {
-    struct text t = {NULL, 0, 0};
+    struct text t = {NULL, 0, 0, false};
     const int first = s->first_step != 0 ? s->first_step : 1;
     const int last = s->steps < 0 ? 0 : s->steps > 0 ? s->steps : SYNTH_STEPS;
     put(&t,

@@ -24,7 +24,7 @@ enum {
     X(leak) X(backlog) X(oom_unanswered) X(oom_counted) X(skip_after_oom) X(untrained) X(race)     \
     X(hash_input) X(hash_state) X(hash_output) X(hash_ledger) X(checkpoint) X(loss_nan)            \
     X(sketch_nan) X(nonfinite) X(first_loss) X(curve) X(band) X(no_labels) X(clip_above_one)       \
-    X(micro_missing)
+    X(micro_missing) X(all_nan)
 enum synth_plant {
 #define SYNTH_ROW_(name) SYNTH_##name,
     SYNTH_PLANTS(SYNTH_ROW_)
