@@ -1,0 +1,218 @@
+/* Whole runs: what must not change their bits, and that they resume exactly. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eng_train_bench.h"
+
+/* Runs with `arguments` and expects the plain run's hashes and no race. */
+static void expect_same(struct bench *b, const json_t *plain, const char *program,
+                        const char *arguments)
+{
+    cr_assert_eq(bench_train(b, program, "--trace other.jsonl %s", arguments), 0, "%s: %s",
+                 arguments, b->errors);
+    json_t *other = bench_trace(b, "other.jsonl");
+    size_t compared = 0;
+    cr_expect_eq(bench_difference(plain, other, &compared), 0, "%s: differs", arguments);
+    cr_expect_eq(compared, 4 * 6, "%s: %zu compared", arguments, compared);
+    cr_expect_eq(bench_races(other), 0, "%s: races", arguments);
+    cr_expect_not_null(bench_end(other));
+    json_decref(other);
+}
+
+Test(train_run, execution_does_not_change_bits)
+{
+    static const char *const ways[] = {
+        "--schedule lazy",
+        "--schedule pct --schedule-seed 1",
+        "--schedule pct --schedule-seed 2",
+        "--schedule pct --schedule-seed 3 --driver tasks --threads 2",
+        "--driver tasks",
+        "--driver tasks --schedule lazy",
+        "--threads 2",
+        "--threads 3",
+    };
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace plain.jsonl"), 0, "%s", b.errors);
+    json_t *plain = bench_trace(&b, "plain.jsonl");
+    cr_expect_eq(bench_races(plain), 0);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        expect_same(&b, plain, TRAIN_PROGRAM, ways[i]);
+    }
+    json_decref(plain);
+    bench_close(&b);
+}
+
+Test(train_run, nothing_armed_is_production)
+{
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PRODUCTION, "--trace plain.jsonl"), 0, "%s", b.errors);
+    json_t *plain = bench_trace(&b, "plain.jsonl");
+    expect_same(&b, plain, TRAIN_PROGRAM, "--fault none");
+    expect_same(&b, plain, TRAIN_PROGRAM, "--fault none:all");
+    json_t *all = bench_trace(&b, "other.jsonl");
+    const json_t *reach = json_object_get(bench_end(all), "reach");
+    cr_expect_gt(json_object_size(reach), 0);
+    cr_expect_eq(json_integer_value(json_object_get(reach, "sched_lr")), 1);
+    cr_expect_eq(json_integer_value(json_object_get(reach, "eval_feed")), 2);
+    json_decref(all);
+    json_decref(plain);
+    bench_close(&b);
+}
+
+Test(train_run, trace_levels_do_not_change_training)
+{
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--save none"), 0, "%s", b.errors);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--save hashes --trace h.jsonl --level hashes"), 0);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--save full --trace f.jsonl --contents"), 0);
+    cr_expect(bench_same_file(&b, "none/model.safetensors", "hashes/model.safetensors"));
+    cr_expect(bench_same_file(&b, "none/model.safetensors", "full/model.safetensors"));
+    json_t *hashes = bench_trace(&b, "h.jsonl");
+    json_t *full = bench_trace(&b, "f.jsonl");
+    size_t compared = 0;
+    for (int step = 1; step <= 6; step++) {
+        const json_t *h = json_object_get(bench_step(hashes, step), "hash");
+        const json_t *f = json_object_get(bench_step(full, step), "hash");
+        cr_expect(json_equal(json_object_get(h, "state"), json_object_get(f, "state")));
+        cr_expect(json_equal(json_object_get(h, "input"), json_object_get(f, "input")));
+        compared += json_object_size(h);
+    }
+    cr_expect_gt(compared, 0);
+    json_decref(hashes);
+    json_decref(full);
+    bench_close(&b);
+}
+
+Test(train_run, resumed_run_has_the_same_bits)
+{
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace plain.jsonl --checkpoint-dir c --save s"),
+                 0, "%s", b.errors);
+    const char *run = "--recipe recipe.yaml --resume c/step-3 --trace resumed.jsonl --save r "
+                      "--driver tasks --schedule lazy";
+    cr_assert_eq(bench_run(&b, TRAIN_PROGRAM, "%s", run), 0, "%s", b.errors);
+    json_t *plain = bench_trace(&b, "plain.jsonl");
+    json_t *resumed = bench_trace(&b, "resumed.jsonl");
+    size_t compared = 0;
+    cr_expect_eq(bench_difference(resumed, plain, &compared), 0);
+    cr_expect_eq(compared, 4 * 3);
+    cr_expect(bench_same_file(&b, "s/model.safetensors", "r/model.safetensors"));
+    cr_expect(bench_same_file(&b, "s/model.safetensors", "c/step-6/model.safetensors"));
+    cr_expect_eq(json_integer_value(json_object_get(json_array_get(resumed, 0), "first_step")), 4);
+    json_decref(plain);
+    json_decref(resumed);
+    bench_close(&b);
+}
+
+static double number(const json_t *step, const char *key)
+{
+    return json_number_value(json_object_get(step, key));
+}
+
+static void expect_sketches(const json_t *sketch, const char *kind, size_t count)
+{
+    const json_t *all = json_object_get(sketch, kind);
+    cr_expect_eq(json_object_size(all), count, "%s: %zu", kind, json_object_size(all));
+    const char *name;
+    json_t *numbers;
+    json_object_foreach((json_t *)all, name, numbers)
+    {
+        cr_expect_eq(json_array_size(numbers), 10, "%s", name);
+        cr_expect_eq(json_integer_value(json_array_get(numbers, 9)), 0, "%s", name);
+    }
+}
+
+Test(train_run, trace_says_what_it_should)
+{
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace t.jsonl --contents"), 0, "%s", b.errors);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace t.jsonl.zst --contents"), 0);
+    cr_assert_eq(bench_run(&b, "zstd", "-dqf t.jsonl.zst -o z.jsonl"), 0);
+    json_t *t = bench_trace(&b, "t.jsonl");
+    json_t *z = bench_trace(&b, "z.jsonl");
+    const json_t *header = json_array_get(t, 0);
+    const json_t *step = bench_step(t, 2);
+    const size_t tensors = json_array_size(json_object_get(header, "tensors"));
+    const json_t *sketch = json_object_get(step, "sketch");
+    cr_expect_eq(tensors, 12);
+    expect_sketches(sketch, "activations", json_array_size(json_object_get(header, "taps")));
+    expect_sketches(sketch, "gradients", tensors);
+    expect_sketches(sketch, "updates", tensors);
+    expect_sketches(sketch, "parameters", tensors);
+    expect_sketches(sketch, "moment1", tensors);
+    expect_sketches(sketch, "moment2", tensors);
+    cr_expect(number(step, "loss") > 0.0);
+    cr_expect(number(step, "eval_loss") > 0.0);
+    cr_expect(isnan(number(step, "grad_norm")) == 0);
+    cr_expect_eq(number(step, "lr"), 3.0e-3);
+    cr_expect_null(json_object_get(bench_step(t, 1), "eval_loss"));
+    const json_t *contents = json_object_get(step, "contents");
+    cr_expect_eq(json_array_size(json_array_get(json_object_get(contents, "ids"), 1)), 2 * 64);
+    cr_expect(json_equal(step, bench_step(z, 2)));
+    json_decref(t);
+    json_decref(z);
+    bench_close(&b);
+}
+
+Test(train_run, a_forced_allocation_failure_is_answered_and_leaves_no_mark)
+{
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--save plain"), 0, "%s", b.errors);
+    bench_close(&b);
+    struct bench o;
+    bench_open(&o, &(struct bench_recipe){.oom_at = 3});
+    cr_assert_eq(bench_train(&o, TRAIN_PROGRAM, "--save s --trace t.jsonl"), 0, "%s", o.errors);
+    cr_assert_eq(bench_train(&o, TRAIN_PROGRAM, "--save l --schedule lazy"), 0, "%s", o.errors);
+    json_t *t = bench_trace(&o, "t.jsonl");
+    const json_t *events = json_object_get(bench_step(t, 3), "events");
+    cr_expect_eq(json_array_size(events), 2);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(events, 0), "kind")), "oom");
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(events, 1), "kind")),
+                     "retry");
+    cr_expect(bench_same_file(&o, "s/model.safetensors", "l/model.safetensors"));
+    cr_expect_eq(bench_races(t), 0);
+    json_decref(t);
+    bench_close(&o);
+}
+
+Test(train_run, one_ulp_on_the_weights_changes_the_run_a_little)
+{
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace a.jsonl"), 0, "%s", b.errors);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace p.jsonl --perturb-ulp"), 0, "%s",
+                 b.errors);
+    json_t *a = bench_trace(&b, "a.jsonl");
+    json_t *p = bench_trace(&b, "p.jsonl");
+    size_t compared = 0;
+    cr_expect_eq(bench_difference(a, p, &compared), 1);
+    cr_expect_gt(compared, 0);
+    json_decref(a);
+    json_decref(p);
+    bench_close(&b);
+}
+
+Test(train_run, evaluation_of_the_result_is_that_of_its_last_step)
+{
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace t.jsonl --save s"), 0, "%s", b.errors);
+    cr_assert_eq(bench_run(&b, TRAIN_PROGRAM, "--recipe recipe.yaml --evaluate s"), 0, "%s",
+                 b.errors);
+    json_t *t = bench_trace(&b, "t.jsonl");
+    json_t *e = bench_trace(&b, "stdout");
+    cr_expect_eq(number(json_array_get(e, 0), "eval_loss"), number(bench_step(t, 6), "eval_loss"));
+    cr_expect_eq(number(json_array_get(e, 0), "supervised"),
+                 number(bench_step(t, 6), "eval_supervised"));
+    json_decref(t);
+    json_decref(e);
+    bench_close(&b);
+}
