@@ -140,7 +140,8 @@ enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows
 {
     struct declared use = {.what = what, .spans = spans, .count = span_count};
     struct dev_op *op = NULL;
-    enum dev_status status = FAULT(dev_launch_status, DEV_OK);
+    enum dev_status status = DEV_OK;
+    status = FAULT(dev_launch_status, status);
     if (status == DEV_OK) {
         status = check_launch(d, kernel, rows, args, what);
     }
@@ -157,7 +158,7 @@ enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows
     memcpy(d->last_args[kernel], args, d->args_bytes[kernel]);
     op->u.launch.rows_fn = d->rows_fn[kernel];
     op->u.launch.rows = rows;
-    op->u.launch.args = FAULT(dev_launch_args, op->args);
+    op->u.launch.args = FAULT(dev_launch_args, &op->args[0]);
     return issue(d, stream, &use, op);
 }
 
