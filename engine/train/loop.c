@@ -167,9 +167,19 @@ static void report_oom(struct eng_trainer *t, struct eng_step *s, uint64_t spuri
 {
     struct dev_ledger now;
     struct eng_text event = {.data = NULL};
+    char name[64] = "";
+    size_t bytes = 0;
+    const char *quoted = strchr(why->text, '\'');
     dev_ledger(t->device, &now);
     eng_text_puts(&event, "{\"kind\":\"oom\",\"what\":");
     eng_text_string(&event, why->text);
+    /* The device's sentence names the allocation: 'name' of N bytes. */
+    if (quoted != NULL && sscanf(quoted, "'%63[^']' of %zu bytes", name, &bytes) == 2) {
+        eng_text_puts(&event, ",\"allocation\":");
+        eng_text_string(&event, name);
+        eng_text_puts(&event, ",\"bytes\":");
+        eng_text_uint(&event, bytes);
+    }
     eng_text_puts(&event, now.spurious_ooms > spurious_before ? ",\"spurious\":true}"
                                                               : ",\"spurious\":false}");
     eng_step_event(s, &event);

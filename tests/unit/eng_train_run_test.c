@@ -155,7 +155,8 @@ Test(train_run, trace_says_what_it_should)
     cr_expect_null(json_object_get(bench_step(t, 1), "eval_loss"));
     const json_t *contents = json_object_get(step, "contents");
     cr_expect_eq(json_array_size(json_array_get(json_object_get(contents, "ids"), 1)), 2 * 64);
-    cr_expect(json_equal(step, bench_step(z, 2)));
+    cr_expect(json_equal(sketch, json_object_get(bench_step(z, 2), "sketch")));
+    cr_expect(json_equal(contents, json_object_get(bench_step(z, 2), "contents")));
     json_decref(t);
     json_decref(z);
     bench_close(&b);
