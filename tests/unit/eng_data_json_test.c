@@ -1,0 +1,207 @@
+/* Strict JSON: lines that are records, and lines that are not, each with its cause. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_messages.h"
+
+#define CHAT "\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"assistant\", \"content\": \"A\"}]"
+#define USER(text) "{\"messages\": [{\"role\": \"user\", \"content\": \"" text "\"}, "              \
+                   "{\"role\": \"assistant\", \"content\": \"A\"}]}"
+
+struct bad_line {
+    const char *line, *cause;
+};
+
+static const struct bad_line bad_lines[] = {
+    {"", "empty line"},
+    {"   ", "an object is expected"},
+    {"[]", "an object is expected"},
+    {"\"x\"", "an object is expected"},
+    {"\xEF\xBB\xBF{" CHAT "}", "an object is expected (byte 1)"},
+    {"{}", "no key 'messages'"},
+    {"{\"messages\": []}", "messages is empty"},
+    {"{\"messages\": null}", "messages must be an array"},
+    {"{\"messages\": {}}", "messages must be an array"},
+    {"{\"messages\": [1]}", "an object is expected"},
+    {"{" CHAT "} x", "something follows the record"},
+    {"{" CHAT "}{}", "something follows the record"},
+    {"{" CHAT, "',' or '}' is expected"},
+    {"{" CHAT ",}", "a string is expected"},
+    {"{" CHAT " \"x\": 1}", "',' or '}' is expected"},
+    {"{" CHAT ", \"x\" 1}", "':' is expected"},
+    {"{" CHAT ", x: 1}", "a string is expected"},
+    {"{" CHAT ", 'x': 1}", "a string is expected"},
+    {"{" CHAT ", \"x\": }", "malformed value"},
+    {"{" CHAT ", \"x\": nul}", "malformed value"},
+    {"{" CHAT ", \"x\": NaN}", "malformed value"},
+    {"{" CHAT ", \"x\": Infinity}", "malformed value"},
+    {"{" CHAT ", \"x\": +1}", "malformed value"},
+    {"{" CHAT ", \"x\": 01}", "malformed value"},
+    {"{" CHAT ", \"x\": -}", "malformed value"},
+    {"{" CHAT ", \"x\": .5}", "malformed value"},
+    {"{" CHAT ", \"x\": 1.}", "malformed number"},
+    {"{" CHAT ", \"x\": 1e}", "malformed number"},
+    {"{" CHAT ", \"x\": 1e+}", "malformed number"},
+    {"{" CHAT ", \"x\": 0x10}", "',' or '}' is expected"},
+    {"{" CHAT ", \"x\": [1,]}", "malformed value"},
+    {"{" CHAT ", \"x\": [1 2]}", "',' or ']' is expected"},
+    {"{" CHAT ", \"x\": [1", "',' or ']' is expected"},
+    {"{" CHAT ", \"x\": \"", "string without an end"},
+    {"{" CHAT ", \"x\": // no\n 1}", "malformed value"},
+    {"{" CHAT ", \"x\": 1, \"x\": 2}", "duplicate key 'x'"},
+    {"{" CHAT ", \"x\": 1, \"\\u0078\": 2}", "duplicate key 'x'"},
+    {"{" CHAT ", " CHAT "}", "duplicate key 'messages'"},
+    {"{" CHAT ", \"x\": {\"y\": {\"z\": 1, \"z\": 1}}}", "duplicate key 'z'"},
+    {"{" CHAT ", \"id\": 5}", "a string is expected"},
+    {"{" CHAT ", \"id\": null}", "a string is expected"},
+    {"{" CHAT ", \"id\": \"a\\u0000b\"}", "id holds a NUL"},
+    {USER("\t"), "raw control character 0x09"},
+    {USER("\x1F"), "raw control character 0x1f"},
+    {USER("\\a"), "unknown escape"},
+    {USER("\\'"), "unknown escape"},
+    {USER("\\u12g4"), "four hexadecimal digits"},
+    {USER("\\uD800"), "lone surrogate \\ud800"},
+    {USER("\\uD800x"), "lone surrogate \\ud800"},
+    {USER("\\uD800\\n"), "lone surrogate \\ud800"},
+    {USER("\\uD800\\u0041"), "lone surrogate \\ud800"},
+    {USER("\\uD800\\uD800"), "lone surrogate \\ud800"},
+    {USER("\\uDC00"), "lone surrogate \\udc00"},
+    {USER("\xFF"), "invalid UTF-8"},
+    {USER("\xC0\x80"), "invalid UTF-8"},
+    {USER("\xC3"), "invalid UTF-8"},
+    {USER("\xED\xA0\x80"), "invalid UTF-8"},
+    {USER("\xF4\x90\x80\x80"), "invalid UTF-8"},
+    {USER("12345678\x80"), "invalid UTF-8"},
+    {"{\"messages\": [{\"role\": \"user\"}]}", "message 1 has no content"},
+    {"{\"messages\": [{\"content\": \"Q\"}]}", "message 1 has no role"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": 7}]}", "a string is expected"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": [\"Q\"]}]}", "a string is expected"},
+    {"{\"messages\": [{\"role\": \"user\", \"role\": \"user\"}]}", "duplicate key 'role'"},
+    {"{\"messages\": [{\"role\": \"tool\", \"content\": \"Q\"}]}", "role 'tool' is none of"},
+    {"{\"messages\": [{\"role\": \"User\", \"content\": \"Q\"}]}", "role 'User' is none of"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}]}", "last message is not the assistant"},
+    {"{\"messages\": [{\"role\": \"system\", \"content\": \"S\"}]}", "last message is not the assistant"},
+    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"A\"}]}", "message 1: user is expected"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"user\", \"content\": \"Q\"}]}",
+     "message 2: assistant is expected"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"system\", \"content\": \"S\"}]}",
+     "message 2: system may only come first"},
+};
+
+Test(eng_data_json, names_the_cause_of_every_bad_line)
+{
+    struct eng_conversation chat = {0};
+    size_t compared = 0;
+    for (size_t i = 0; i < sizeof bad_lines / sizeof bad_lines[0]; i++) {
+        /* An exact copy on the heap, so that a sanitizer sees a read behind the line. */
+        const size_t size = strlen(bad_lines[i].line);
+        char *const line = malloc(size + 1);
+        struct eng_error cause = {""};
+        memcpy(line, bad_lines[i].line, size);
+        char *const exact = realloc(line, size > 0 ? size : 1);
+        cr_assert_eq(eng_json_messages_parse(exact, size, &chat, &cause), ENG_EINPUT, "%s",
+                     bad_lines[i].line);
+        cr_assert_neq(strstr(cause.text, bad_lines[i].cause), NULL, "%s: '%s' is not in '%s'",
+                      bad_lines[i].line, bad_lines[i].cause, cause.text);
+        free(exact);
+        compared++;
+    }
+    cr_assert_gt(compared, 0);
+    eng_conversation_fini(&chat);
+}
+
+/* Every beginning of a good line is no record. */
+Test(eng_data_json, a_cut_line_is_refused_wherever_it_is_cut)
+{
+    static const char line[] =
+        "{\"id\": \"\\u00e9\\ud83d\\ude00\", \"x\": [1.5e-3, {\"y\": [true, null]}], " CHAT "}";
+    struct eng_conversation chat = {0};
+    const size_t size = sizeof line - 1;
+    cr_assert_eq(eng_json_messages_parse(line, size, &chat, NULL), ENG_OK);
+    for (size_t cut = 0; cut < size; cut++) {
+        char *const part = malloc(cut + 1);
+        memcpy(part, line, cut);
+        char *const exact = realloc(part, cut > 0 ? cut : 1);
+        cr_assert_eq(eng_json_messages_parse(exact, cut, &chat, NULL), ENG_EINPUT, "cut at %zu", cut);
+        free(exact);
+    }
+    eng_conversation_fini(&chat);
+}
+
+static void expect_text(struct eng_text text, const char *wanted, size_t size)
+{
+    cr_assert_eq(text.size, size);
+    cr_assert_eq(memcmp(text.bytes, wanted, size), 0);
+}
+
+Test(eng_data_json, decodes_escapes_and_keeps_the_rest)
+{
+    static const char line[] = " {\"extra\": {\"a\": [[], {}, -0.5E+2, 0, false]} ,\t\"id\" : \"r\\/1\", "
+                               "\"messages\" : [ {\"content\": \"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\u00E9"
+                               "\\u20ac\\uD83D\\uDE00 plain \xC3\xA9\x7F\", \"weight\": 1, \"role\": \"user\"}, "
+                               "{\"role\": \"\\u0061ssistant\", \"content\": \"\"} ] } \r";
+    static const char wanted[] = "\"\\/\b\f\n\r\t\0\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 plain \xC3\xA9\x7F";
+    struct eng_conversation chat = {0};
+    struct eng_error cause = {""};
+    cr_assert_eq(eng_json_messages_parse(line, sizeof line - 1, &chat, &cause), ENG_OK, "%s",
+                 cause.text);
+    cr_assert_eq(chat.message_count, 2);
+    expect_text(chat.id, "r/1", 3);
+    cr_assert_eq(chat.messages[0].role, ENG_ROLE_USER);
+    expect_text(chat.messages[0].content, wanted, sizeof wanted - 1);
+    cr_assert_eq(chat.messages[1].role, ENG_ROLE_ASSISTANT);
+    cr_assert_eq(chat.messages[1].content.size, 0);
+    eng_conversation_fini(&chat);
+}
+
+Test(eng_data_json, keeps_nothing_of_the_line_before)
+{
+    static const char first[] = "{\"id\": \"x\", " CHAT "}";
+    static const char second[] = "{" CHAT "}";
+    struct eng_conversation chat = {0};
+    cr_assert_eq(eng_json_messages_parse(first, sizeof first - 1, &chat, NULL), ENG_OK);
+    cr_assert_eq(eng_json_messages_parse(second, sizeof second - 1, &chat, NULL), ENG_OK);
+    cr_assert_eq(chat.id.bytes, NULL);
+    cr_assert_eq(chat.message_count, 2);
+    eng_conversation_fini(&chat);
+}
+
+static char *nested(size_t depth)
+{
+    char *const line = calloc(2 * depth + 400, 1);
+    strcpy(line, "{" CHAT ", \"x\": ");
+    memset(line + strlen(line), '[', depth);
+    memset(line + strlen(line), ']', depth);
+    strcat(line, "}");
+    return line;
+}
+
+Test(eng_data_json, limits_nesting)
+{
+    struct eng_conversation chat = {0};
+    struct eng_error cause = {""};
+    char *const good = nested(63);
+    char *const bad = nested(100000);
+    cr_assert_eq(eng_json_messages_parse(good, strlen(good), &chat, NULL), ENG_OK);
+    cr_assert_eq(eng_json_messages_parse(bad, strlen(bad), &chat, &cause), ENG_EINPUT);
+    cr_assert_neq(strstr(cause.text, "nested deeper"), NULL);
+    free(good);
+    free(bad);
+    eng_conversation_fini(&chat);
+}
+
+Test(eng_data_json, limits_the_id)
+{
+    struct eng_conversation chat = {0};
+    for (int size = 126; size <= 129; size++) {
+        char line[512];
+        char id[130] = "";
+        memset(id, 'i', (size_t)size);
+        snprintf(line, sizeof line, "{\"id\": \"%.*s\", %s}", size, id, CHAT);
+        cr_assert_eq(eng_json_messages_parse(line, strlen(line), &chat, NULL),
+                     size <= 127 ? ENG_OK : ENG_EINPUT);
+    }
+    eng_conversation_fini(&chat);
+}

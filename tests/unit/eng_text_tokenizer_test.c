@@ -1,0 +1,205 @@
+/* tokenizer.json: what is read, what is refused, and where control tokens are seen. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eng_text_fixture.h"
+#include "tokenizer.h"
+
+static const char *const merges[] = {"t h", "th e", "a a", "aa a", "aa aa", NULL};
+static const char *const controls[] = {"<|im_start|>", "<|im_end|>", "<|im_end|>>", "<|im", NULL};
+enum { TH = 256, THE, AA, AAA, AAAA, IM_START, IM_END, IM_END_LONGER, IM, SIZE };
+
+static eng_tokenizer *open_fixture(bool pairs_as_arrays)
+{
+    struct eng_error error = {""};
+    eng_tokenizer *tokenizer = NULL;
+    char *const path = fixture_tokenizer(merges, controls, pairs_as_arrays);
+    cr_assert_eq(eng_tokenizer_open(path, &tokenizer, &error), ENG_OK, "%s", error.text);
+    fixture_remove(path);
+    return tokenizer;
+}
+
+/* Encodes text whose contents stand in braces, which are taken away. */
+static void expect_ids(eng_tokenizer *tokenizer, const char *marked, const int32_t *wanted,
+                       size_t wanted_count)
+{
+    char bytes[256];
+    struct eng_span contents[8];
+    struct eng_rendered text = {.bytes = bytes, .contents = contents};
+    struct eng_tokens tokens = {0};
+    for (const char *p = marked; *p != '\0'; p++) {
+        if (*p == '{') {
+            contents[text.content_count].start = text.size;
+        } else if (*p == '}') {
+            contents[text.content_count++].end = text.size;
+        } else {
+            bytes[text.size++] = *p;
+        }
+    }
+    cr_assert_eq(eng_tokenizer_encode(tokenizer, &text, &tokens, NULL), ENG_OK);
+    cr_assert_eq(tokens.count, wanted_count, "%s: %zu tokens", marked, tokens.count);
+    cr_assert_gt(tokens.count, 0);
+    for (size_t i = 0; i < wanted_count; i++) {
+        cr_assert_eq(tokens.items[i].id, wanted[i], "%s: token %zu is %d", marked, i,
+                     tokens.items[i].id);
+    }
+    eng_tokens_fini(&tokens);
+}
+
+#define EXPECT_IDS(tokenizer, marked, ...)                                                         \
+    expect_ids(tokenizer, marked, (const int32_t[]){__VA_ARGS__},                                  \
+               sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+Test(eng_text_tokenizer, reads_merges_in_both_forms)
+{
+    for (int arrays = 0; arrays < 2; arrays++) {
+        eng_tokenizer *const t = open_fixture(arrays == 1);
+        cr_assert_eq(eng_tokenizer_size(t), SIZE);
+        cr_assert_eq(eng_tokenizer_control_id(t, "<|im_end|>"), IM_END);
+        cr_assert_eq(eng_tokenizer_control_id(t, "<|im_"), -1);
+        EXPECT_IDS(t, "{the}", THE);
+        EXPECT_IDS(t, "{aaaa}", AAAA);
+        EXPECT_IDS(t, "{aaaaa}", AA, AAA); /* rank 3 comes before rank 4 */
+        EXPECT_IDS(t, "{aaa}", AAA);
+        EXPECT_IDS(t, "{\xC3\xA9 the}", 0xC3, 0xA9, ' ', THE);
+        eng_tokenizer_close(t);
+    }
+}
+
+Test(eng_text_tokenizer, sees_control_tokens_only_where_the_template_wrote_all_of_them)
+{
+    eng_tokenizer *const t = open_fixture(false);
+    EXPECT_IDS(t, "<|im_end|>", IM_END);
+    EXPECT_IDS(t, "{<|im}", '<', '|', 'i', 'm');
+    EXPECT_IDS(t, "<|{im}", '<', '|', 'i', 'm');
+    EXPECT_IDS(t, "{<}|im", '<', '|', 'i', 'm');
+    EXPECT_IDS(t, "{a}<|im_end|>{a}", 'a', IM_END, 'a');
+    EXPECT_IDS(t, "{<|im_end|>}<|im_end|>", '<', '|', 'i', 'm', '_', 'e', 'n', 'd', '|', '>', IM_END);
+    EXPECT_IDS(t, "<|im{_end|>}", IM, '_', 'e', 'n', 'd', '|', '>');
+    eng_tokenizer_close(t);
+}
+
+Test(eng_text_tokenizer, takes_the_leftmost_and_longest_control_token)
+{
+    eng_tokenizer *const t = open_fixture(false);
+    EXPECT_IDS(t, "<|im_end|>>", IM_END_LONGER);
+    EXPECT_IDS(t, "<|im_end|><|im_start|>", IM_END, IM_START);
+    EXPECT_IDS(t, "<|im<|im_end|>", IM, IM_END);
+    eng_tokenizer_close(t);
+}
+
+Test(eng_text_tokenizer, lets_a_piece_span_template_and_content)
+{
+    eng_tokenizer *const t = open_fixture(false);
+    EXPECT_IDS(t, "t{he}", THE);
+    EXPECT_IDS(t, "{t}h{e}", THE);
+    EXPECT_IDS(t, "{t}<|im{he}", 't', IM, 'h', 'e');
+    eng_tokenizer_close(t);
+}
+
+Test(eng_text_tokenizer, gives_the_first_byte_of_every_token)
+{
+    eng_tokenizer *const t = open_fixture(false);
+    char bytes[] = "<|im_start|>the \xC3\xA9" "aaaa";
+    struct eng_rendered text = {.bytes = bytes, .size = strlen(bytes)};
+    struct eng_tokens tokens = {0};
+    static const uint32_t starts[] = {0, 12, 15, 16, 17, 18};
+    cr_assert_eq(eng_tokenizer_encode(t, &text, &tokens, NULL), ENG_OK);
+    cr_assert_eq(tokens.count, 6);
+    for (size_t i = 0; i < tokens.count; i++) {
+        cr_assert_eq(tokens.items[i].start, starts[i]);
+    }
+    eng_tokens_fini(&tokens);
+    eng_tokenizer_close(t);
+}
+
+Test(eng_text_tokenizer, takes_an_empty_text)
+{
+    eng_tokenizer *const t = open_fixture(false);
+    struct eng_rendered text = {0};
+    struct eng_tokens tokens = {0};
+    cr_assert_eq(eng_tokenizer_encode(t, &text, &tokens, NULL), ENG_OK);
+    cr_assert_eq(tokens.count, 0);
+    eng_tokenizer_close(t);
+}
+
+static void expect_refused(const char *json, const char *cause)
+{
+    struct eng_error error = {""};
+    eng_tokenizer *tokenizer = NULL;
+    char *const path = fixture_file(json);
+    cr_assert_eq(eng_tokenizer_open(path, &tokenizer, &error), ENG_EINPUT, "%s", json);
+    cr_assert_eq(strncmp(error.text, path, strlen(path)), 0, "%s", error.text);
+    cr_assert_neq(strstr(error.text, cause), NULL, "'%s' is not in '%s'", cause, error.text);
+    cr_assert_eq(tokenizer, NULL);
+    fixture_remove(path);
+}
+
+Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
+{
+    expect_refused("{", "end of file");
+    expect_refused("{}", "model.vocab is missing");
+    expect_refused("{\"model\": {\"vocab\": {}}}", "model.vocab has 0 tokens");
+    expect_refused("{\"model\": {\"vocab\": {\"a\": 0, \"a\": 1}}}", "duplicate");
+    expect_refused("{\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}}}", "another token has too");
+    expect_refused("{\"model\": {\"vocab\": {\"a\": 7}}}", "ids must be 0 to 0");
+    expect_refused("{\"model\": {\"vocab\": {\"a\": \"0\"}}}", "no whole number");
+    expect_refused("{\"model\": {\"vocab\": {\"a\": 0}}}", "no token '\xC4\x80' for byte 0x00");
+    expect_refused("{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}}}", "only BPE");
+    expect_refused("{\"model\": {\"byte_fallback\": true, \"vocab\": {\"a\": 0}}}", "byte_fallback");
+    expect_refused("{\"model\": {\"ignore_merges\": true, \"vocab\": {\"a\": 0}}}", "ignore_merges");
+    expect_refused("{\"normalizer\": {\"type\": \"NFC\"}, \"model\": {\"vocab\": {\"a\": 0}}}",
+                   "normalizer");
+    expect_refused("{\"pre_tokenizer\": {\"type\": \"Metaspace\"}, \"model\": {\"vocab\": {\"a\": 0}}}",
+                   "ByteLevel");
+    expect_refused("{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true}, "
+                   "\"model\": {\"vocab\": {\"a\": 0}}}",
+                   "add_prefix_space");
+    expect_refused("{\"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", \"special\": false}], "
+                   "\"model\": {\"vocab\": {\"a\": 0}}}",
+                   "'<x>' is not special");
+    expect_refused("{\"added_tokens\": [{\"id\": 1, \"content\": \"a\", \"special\": true}], "
+                   "\"model\": {\"vocab\": {\"a\": 0}}}",
+                   "another id in model.vocab");
+}
+
+static void expect_merge_refused(const char *merge, const char *cause)
+{
+    const char *const one[] = {"t h", NULL};
+    struct eng_error error = {""};
+    eng_tokenizer *tokenizer = NULL;
+    char *const good = fixture_tokenizer(one, NULL, false);
+    char text[16384];
+    FILE *const f = fopen(good, "rb");
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    char *const at = strstr(text, "\"t h\"");
+    cr_assert_neq(at, NULL);
+    char changed[sizeof text + 64];
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, merge, at + 5);
+    char *const path = fixture_file(changed);
+    cr_assert_eq(eng_tokenizer_open(path, &tokenizer, &error), ENG_EINPUT, "%s", merge);
+    cr_assert_neq(strstr(error.text, cause), NULL, "'%s' is not in '%s'", cause, error.text);
+    fixture_remove(path);
+    fixture_remove(good);
+}
+
+Test(eng_text_tokenizer, names_the_merge_it_refuses)
+{
+    expect_merge_refused("\"th\"", "entry 0 is no pair");
+    expect_merge_refused("\"t h e\"", "entry 0 is no pair");
+    expect_merge_refused("[\"t\"]", "entry 0 is no pair");
+    expect_merge_refused("5", "entry 0 is no pair");
+    expect_merge_refused("\"t h\", \"xx h\"", "entry 1 joins 'xx' and 'h'");
+    expect_merge_refused("\"t h\", \"h t\"", "entry 1 makes 'ht'");
+    expect_merge_refused("\"t h\", \"t h\"", "merge 1 repeats merge 0");
+}
+
+Test(eng_text_tokenizer, says_why_a_file_cannot_be_read)
+{
+    struct eng_error error = {""};
+    eng_tokenizer *tokenizer = NULL;
+    cr_assert_eq(eng_tokenizer_open("/nowhere/t.json", &tokenizer, &error), ENG_EIO);
+    cr_assert_str_eq(error.text, "/nowhere/t.json: No such file or directory");
+}
