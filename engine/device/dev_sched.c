@@ -146,12 +146,21 @@ static dev_stream blocker_of(const dev *d, dev_stream stream)
     return stream;
 }
 
+/* Under pct the most urgent stream runs. Under lazy a coin decides for each wait: either only what is
+ * waited for, or streams in a fresh order, which lets some run far ahead. */
 void dev_run_until(dev *d, struct dev_point point)
 {
     d->calls++;
+    if (dev_passed(d, point)) {
+        return;
+    }
+    bool by_priority = d->conf.sched == DEV_SCHED_PCT;
+    if (d->conf.sched == DEV_SCHED_LAZY && next_random(d) % 2 == 0) {
+        dev_draw_priorities(d);
+        by_priority = true;
+    }
     while (!dev_passed(d, point)) {
-        const dev_stream s =
-            d->conf.sched == DEV_SCHED_PCT ? most_urgent(d, -1) : blocker_of(d, point.stream);
+        const dev_stream s = by_priority ? most_urgent(d, -1) : blocker_of(d, point.stream);
         eng_assert(s != 0);
         run_one(d, s);
     }
