@@ -224,7 +224,8 @@ static enum orc_ref_status read_mapping(const struct reader *r, struct fy_node *
 {
     void *state = NULL;
     for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &state)) != NULL;) {
-        struct fy_node *const name = fy_node_pair_key(pair), *const value = fy_node_pair_value(pair);
+        struct fy_node *const name = fy_node_pair_key(pair);
+        struct fy_node *const value = fy_node_pair_value(pair);
         const int line = line_of(name);
         const char *const text = name != NULL ? fy_node_get_scalar0(name) : NULL;
         if (text == NULL)

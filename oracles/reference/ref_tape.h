@@ -96,7 +96,7 @@ void orc_ref_tape_gather(struct orc_ref_tape *tape, struct orc_ref_tensor a, con
 void orc_ref_tape_pick(struct orc_ref_tape *tape, struct orc_ref_tensor a, const int32_t *index,
                        struct orc_ref_tensor out);
 
-/* In each group of `size` columns: the first half becomes minus the second, the second the first. */
+/* In each group of `size` columns the first half becomes minus the second, the second the first. */
 void orc_ref_tape_rotate_half(struct orc_ref_tape *tape, struct orc_ref_tensor a, size_t size,
                               struct orc_ref_tensor out);
 
