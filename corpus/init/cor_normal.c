@@ -1,5 +1,5 @@
-/* Box-Muller over SplitMix64 with series of our own instead of libm's, whose bits differ by version.
- * Called by cor_weights.c; must know nothing of models. */
+/* Box-Muller over SplitMix64 with series of our own instead of libm's, whose bits differ by
+ * version. Called by cor_weights.c; must know nothing of models. */
 #include "cor_normal.h"
 
 #include <math.h>
@@ -7,20 +7,23 @@
 
 static const uint64_t golden = 0x9E3779B97F4A7C15u;
 
-static uint64_t mix(uint64_t z) {
+static uint64_t mix(uint64_t z)
+{
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return z ^ z >> 31;
 }
 
-struct cor_normal cor_normal_start(uint64_t seed, uint64_t stream) {
+struct cor_normal cor_normal_start(uint64_t seed, uint64_t stream)
+{
     const struct cor_normal normal = {mix(seed * golden + (stream + 1) * 0xD1B54A32D192ED03u)};
     return normal;
 }
 
 /* ln u for u in (0, 1]: u = m 2^e with m in [1/sqrt 2, sqrt 2), ln m = 2 artanh((m - 1) / (m + 1)).
  * |s| < 0.172, so the first term left out is below 2^-60 of the sum. */
-static double natural_log(double u) {
+static double natural_log(double u)
+{
     const uint64_t half_root = 0x3FE6A09E667F3BCDu; /* the bits of 1 / sqrt 2 */
     uint64_t bits;
     memcpy(&bits, &u, sizeof bits);
@@ -46,7 +49,8 @@ static double natural_log(double u) {
 }
 
 /* Sine and cosine of x, |x| <= pi / 4, by their Taylor series up to x^17 and x^18. */
-static double small_sin(double x) {
+static double small_sin(double x)
+{
     const double t = x * x;
     double sum = 1.0 - t / (16.0 * 17.0);
     sum = 1.0 - t / (14.0 * 15.0) * sum;
@@ -59,7 +63,8 @@ static double small_sin(double x) {
     return x * sum;
 }
 
-static double small_cos(double x) {
+static double small_cos(double x)
+{
     const double t = x * x;
     double sum = 1.0 - t / (17.0 * 18.0);
     sum = 1.0 - t / (15.0 * 16.0) * sum;
@@ -72,7 +77,8 @@ static double small_cos(double x) {
     return 1.0 - t / 2.0 * sum;
 }
 
-static void make_pair(uint64_t a, uint64_t b, double deviation, float out[2]) {
+static void make_pair(uint64_t a, uint64_t b, double deviation, float out[2])
+{
     const double u = (double)((a >> 11) + 1) * 0x1p-53;
     const double f = (double)(b >> 11 & 0x7FFFFFFFFFFFFu) * 0x1p-51 - 0.5;
     const double x = f * 0x1.921fb54442d18p+0;
@@ -86,7 +92,8 @@ static void make_pair(uint64_t a, uint64_t b, double deviation, float out[2]) {
     out[1] = (float)(quarter & 2 ? -up : up);
 }
 
-void cor_normal_fill(struct cor_normal *normal, double deviation, float *out, size_t count) {
+void cor_normal_fill(struct cor_normal *normal, double deviation, float *out, size_t count)
+{
     const uint64_t state = normal->state;
     const size_t pairs = (count + 1) / 2;
     for (size_t j = 0; j < count / 2; j++) {

@@ -43,7 +43,8 @@ struct reader {
     struct cor_error *error;
 };
 
-enum cor_status cor_fail(struct cor_error *error, enum cor_status status, const char *format, ...) {
+enum cor_status cor_fail(struct cor_error *error, enum cor_status status, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
     vsnprintf(error->text, sizeof error->text, format, args);
@@ -51,28 +52,33 @@ enum cor_status cor_fail(struct cor_error *error, enum cor_status status, const 
     return status;
 }
 
-static size_t line_of(const yaml_node_t *node) {
+static size_t line_of(const yaml_node_t *node)
+{
     return node->start_mark.line + 1;
 }
 
-static const char *text_of(const yaml_node_t *node) {
+static const char *text_of(const yaml_node_t *node)
+{
     return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : "";
 }
 
 static enum cor_status fail_at(const struct reader *r, const yaml_node_t *node, const char *cause,
-    const char *what) {
+                               const char *what)
+{
     return cor_fail(r->error, COR_EINPUT, "%s:%zu: %s: %.80s", r->path, line_of(node), cause, what);
 }
 
 static enum cor_status read_value(const struct reader *r, const struct key *key,
-    const yaml_node_t *node, struct cor_model *model) {
+                                  const yaml_node_t *node, struct cor_model *model)
+{
     const char *const text = text_of(node);
     const bool plain = node->type == YAML_SCALAR_NODE &&
                        node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && text[0] != '\0';
     char *end = NULL;
 
     if (key->kind == LLAMA) {
-        return strcmp(text, "llama") == 0 ? COR_OK : fail_at(r, node, "arch must be llama, not", text);
+        return strcmp(text, "llama") == 0 ? COR_OK
+                                          : fail_at(r, node, "arch must be llama, not", text);
     }
     if (!plain) {
         return fail_at(r, node, "needs a plain value", key->name);
@@ -87,15 +93,17 @@ static enum cor_status read_value(const struct reader *r, const struct key *key,
     }
     if (key->kind == NUMBER) {
         const double number = strtod(text, &end);
-        return *end == '\0' && number > 0.0 ? COR_OK
-                                            : fail_at(r, node, "must be a number above 0", key->name);
+        return *end == '\0' && number > 0.0
+                   ? COR_OK
+                   : fail_at(r, node, "must be a number above 0", key->name);
     }
     errno = 0;
     const unsigned long long count = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || count == 0 ||
         count > key->max) {
-        return cor_fail(r->error, COR_EINPUT, "%s:%zu: %s must be an integer from 1 to %zu, not %.40s",
-            r->path, line_of(node), key->name, key->max, text);
+        return cor_fail(r->error, COR_EINPUT,
+                        "%s:%zu: %s must be an integer from 1 to %zu, not %.40s", r->path,
+                        line_of(node), key->name, key->max, text);
     }
     if (key->offset != SIZE_MAX) {
         const size_t value = (size_t)count;
@@ -105,7 +113,8 @@ static enum cor_status read_value(const struct reader *r, const struct key *key,
 }
 
 /* The index of text in a list of names given by stride, or count. */
-static size_t find_name(const char *text, const void *names, size_t stride, size_t count) {
+static size_t find_name(const char *text, const void *names, size_t stride, size_t count)
+{
     size_t index = 0;
     while (index < count &&
            strcmp(text, *(const char *const *)((const char *)names + index * stride)) != 0) {
@@ -115,7 +124,8 @@ static size_t find_name(const char *text, const void *names, size_t stride, size
 }
 
 static enum cor_status check_shape(const struct reader *r, const yaml_node_t *node,
-    const struct cor_model *m) {
+                                   const struct cor_model *m)
+{
     if (m->width % m->heads != 0 || m->width / m->heads % 2 != 0) {
         return fail_at(r, node, "model", "width / heads must be an even integer");
     }
@@ -126,7 +136,8 @@ static enum cor_status check_shape(const struct reader *r, const yaml_node_t *no
 }
 
 static enum cor_status read_model(const struct reader *r, const yaml_node_t *node,
-    struct cor_model *model) {
+                                  struct cor_model *model)
+{
     struct cor_model found = {0};
     bool seen[MODEL_KEYS] = {false};
     if (node->type != YAML_MAPPING_NODE) {
@@ -143,8 +154,8 @@ static enum cor_status read_model(const struct reader *r, const yaml_node_t *nod
             return fail_at(r, name, "key occurs twice", text_of(name));
         }
         seen[index] = true;
-        const enum cor_status status = read_value(r, &model_keys[index],
-            yaml_document_get_node(r->document, p->value), &found);
+        const enum cor_status status = read_value(
+            r, &model_keys[index], yaml_document_get_node(r->document, p->value), &found);
         if (status != COR_OK) {
             return status;
         }
@@ -161,7 +172,8 @@ static enum cor_status read_model(const struct reader *r, const yaml_node_t *nod
     return status;
 }
 
-static enum cor_status read_sections(const struct reader *r, struct cor_model *model) {
+static enum cor_status read_sections(const struct reader *r, struct cor_model *model)
+{
     const yaml_node_t *const root = yaml_document_get_root_node(r->document);
     const yaml_node_t *model_node = NULL;
     bool seen[SECTIONS] = {false};
@@ -187,7 +199,8 @@ static enum cor_status read_sections(const struct reader *r, struct cor_model *m
                               : read_model(r, model_node, model);
 }
 
-enum cor_status cor_recipe_read(const char *path, struct cor_model *model, struct cor_error *error) {
+enum cor_status cor_recipe_read(const char *path, struct cor_model *model, struct cor_error *error)
+{
     enum cor_status status = COR_OK;
     yaml_parser_t parser;
     yaml_document_t document;
@@ -211,7 +224,7 @@ enum cor_status cor_recipe_read(const char *path, struct cor_model *model, struc
     }
     if (!have_document) {
         status = cor_fail(error, COR_EINPUT, "%s:%zu: %s", path, parser.problem_mark.line + 1,
-            parser.problem != NULL ? parser.problem : "not YAML");
+                          parser.problem != NULL ? parser.problem : "not YAML");
         goto done;
     }
     const struct reader reader = {.path = path, .document = &document, .error = error};

@@ -1,5 +1,6 @@
 /* The model section of a recipe, as far as initial weights need it.
- * Used by faultline-init; must know neither engine nor oracles: both read recipes with code of their own. */
+ * Used by faultline-init; must know neither engine nor oracles: both read recipes with code of
+ * their own. */
 #pragma once
 
 #include <stdbool.h>

@@ -13,21 +13,25 @@
 
 enum { LAYER_TENSORS = 9, BLOCK_FLOATS = 1 << 16, PATH_MAX_BYTES = 4096 };
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats are written as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "floats are written as they lie in memory");
 
-size_t cor_tensor_count(const struct cor_model *model) {
+size_t cor_tensor_count(const struct cor_model *model)
+{
     return 2 + LAYER_TENSORS * model->layers + (model->tied ? 0 : 1);
 }
 
 static struct cor_tensor tensor_make(const char *name, size_t rows, size_t columns,
-    double deviation) {
-    struct cor_tensor tensor = {.dims = columns == 0 ? 1 : 2, .shape = {rows, columns},
-        .deviation = deviation};
+                                     double deviation)
+{
+    struct cor_tensor tensor = {
+        .dims = columns == 0 ? 1 : 2, .shape = {rows, columns}, .deviation = deviation};
     snprintf(tensor.name, sizeof tensor.name, "%s", name);
     return tensor;
 }
 
-static struct cor_tensor layer_tensor(const struct cor_model *m, size_t layer, size_t index) {
+static struct cor_tensor layer_tensor(const struct cor_model *m, size_t layer, size_t index)
+{
     const size_t kv_width = m->width / m->heads * m->kv_heads;
     const double plain = 0.02;
     const double residual = plain / sqrt(2.0 * (double)m->layers);
@@ -51,7 +55,8 @@ static struct cor_tensor layer_tensor(const struct cor_model *m, size_t layer, s
     return tensor_make(name, rows[index].rows, rows[index].columns, rows[index].deviation);
 }
 
-struct cor_tensor cor_tensor_at(const struct cor_model *model, size_t index) {
+struct cor_tensor cor_tensor_at(const struct cor_model *model, size_t index)
+{
     const size_t after_layers = 1 + LAYER_TENSORS * model->layers;
     if (index == 0) {
         return tensor_make("model.embed_tokens.weight", model->vocab, model->width, 0.02);
@@ -63,12 +68,14 @@ struct cor_tensor cor_tensor_at(const struct cor_model *model, size_t index) {
                                  : tensor_make("lm_head.weight", model->vocab, model->width, 0.02);
 }
 
-static size_t tensor_elements(const struct cor_tensor *tensor) {
+static size_t tensor_elements(const struct cor_tensor *tensor)
+{
     return tensor->dims == 1 ? tensor->shape[0] : tensor->shape[0] * tensor->shape[1];
 }
 
 /* The length, then the JSON header, padded with blanks to a multiple of eight. */
-static bool write_header(FILE *file, const struct cor_model *model) {
+static bool write_header(FILE *file, const struct cor_model *model)
+{
     char *text = NULL;
     size_t bytes = 0;
     size_t offset = 0;
@@ -93,13 +100,15 @@ static bool write_header(FILE *file, const struct cor_model *model) {
     }
     bool ok = fclose(header) == 0;
     const uint64_t length = bytes;
-    ok = ok && fwrite(&length, sizeof length, 1, file) == 1 && fwrite(text, 1, bytes, file) == bytes;
+    ok =
+        ok && fwrite(&length, sizeof length, 1, file) == 1 && fwrite(text, 1, bytes, file) == bytes;
     free(text);
     return ok;
 }
 
 static bool write_tensor(FILE *file, const struct cor_tensor *tensor, uint64_t seed, size_t index,
-    float *block) {
+                         float *block)
+{
     struct cor_normal normal = cor_normal_start(seed, index);
     size_t left = tensor_elements(tensor);
     while (left > 0) {
@@ -120,7 +129,8 @@ static bool write_tensor(FILE *file, const struct cor_tensor *tensor, uint64_t s
 }
 
 enum cor_status cor_weights_write(const struct cor_model *model, uint64_t seed, const char *path,
-    struct cor_error *error) {
+                                  struct cor_error *error)
+{
     enum cor_status status = COR_OK;
     char temporary[PATH_MAX_BYTES];
     FILE *file = NULL;

@@ -9,7 +9,8 @@
 
 static const char usage[] =
     "usage: faultline-init --recipe FILE.yaml --seed N --out FILE.safetensors\n"
-    "Writes the initial weights of the recipe's model; the same bytes for the same seed everywhere.\n"
+    "Writes the initial weights of the recipe's model; the same bytes for the same seed "
+    "everywhere.\n"
     "Exit codes: 0 written, 1 usage or recipe, 74 input/output.\n";
 
 struct options {
@@ -17,7 +18,8 @@ struct options {
 };
 
 static enum cor_status options_read(int count, char **words, struct options *options,
-    struct cor_error *error) {
+                                    struct cor_error *error)
+{
     for (int i = 1; i < count; i += 2) {
         const char **const place = strcmp(words[i], "--recipe") == 0 ? &options->recipe
                                    : strcmp(words[i], "--seed") == 0 ? &options->seed
@@ -25,7 +27,7 @@ static enum cor_status options_read(int count, char **words, struct options *opt
                                                                      : NULL;
         if (place == NULL || i + 1 == count) {
             return cor_fail(error, COR_EINPUT, "%s: %.100s (see --help)",
-                place == NULL ? "unknown option" : "option needs a value", words[i]);
+                            place == NULL ? "unknown option" : "option needs a value", words[i]);
         }
         *place = words[i + 1];
     }
@@ -35,7 +37,8 @@ static enum cor_status options_read(int count, char **words, struct options *opt
     return COR_OK;
 }
 
-static enum cor_status run(int count, char **words, struct cor_error *error) {
+static enum cor_status run(int count, char **words, struct cor_error *error)
+{
     struct options options = {0};
     struct cor_model model;
     enum cor_status status = options_read(count, words, &options, error);
@@ -46,14 +49,15 @@ static enum cor_status run(int count, char **words, struct cor_error *error) {
     errno = 0;
     const unsigned long long seed = strtoull(options.seed, &end, 10);
     if (options.seed[0] < '0' || options.seed[0] > '9' || *end != '\0' || errno != 0) {
-        return cor_fail(error, COR_EINPUT, "--seed must be an integer from 0 to 2^64 - 1, not %.40s",
-            options.seed);
+        return cor_fail(error, COR_EINPUT,
+                        "--seed must be an integer from 0 to 2^64 - 1, not %.40s", options.seed);
     }
     status = cor_recipe_read(options.recipe, &model, error);
     return status == COR_OK ? cor_weights_write(&model, seed, options.out, error) : status;
 }
 
-int main(int count, char **words) {
+int main(int count, char **words)
+{
     struct cor_error error = {{0}};
     if (count == 2 && strcmp(words[1], "--help") == 0) {
         return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? COR_EIO : COR_OK;

@@ -12,10 +12,11 @@
 #include "cor_weights.h"
 
 #define GOOD                                                                                       \
-    "model:\n  arch: llama\n  layers: 2\n  width: 32\n  heads: 4\n  kv_heads: 2\n  ffn: 96\n"       \
+    "model:\n  arch: llama\n  layers: 2\n  width: 32\n  heads: 4\n  kv_heads: 2\n  ffn: 96\n"      \
     "  context: 64\n  vocab: 300\n  norm_eps: 1.0e-5\n  rope_theta: 10000.0\n"
 
-static enum cor_status read_text(const char *text, struct cor_model *model, struct cor_error *error) {
+static enum cor_status read_text(const char *text, struct cor_model *model, struct cor_error *error)
+{
     char path[] = "/tmp/corpus_init_XXXXXX";
     const int handle = mkstemp(path);
     cr_assert(handle >= 0);
@@ -27,7 +28,8 @@ static enum cor_status read_text(const char *text, struct cor_model *model, stru
     return status;
 }
 
-Test(corpus_init, good_model_is_read) {
+Test(corpus_init, good_model_is_read)
+{
     struct cor_model m = {0};
     struct cor_error error = {{0}};
     cr_assert_eq(read_text(GOOD "  tied: true\n", &m, &error), COR_OK, "%s", error.text);
@@ -35,7 +37,8 @@ Test(corpus_init, good_model_is_read) {
     cr_assert(m.ffn == 96 && m.vocab == 300 && m.tied);
 }
 
-Test(corpus_init, bad_models_name_line_and_cause) {
+Test(corpus_init, bad_models_name_line_and_cause)
+{
     static const struct {
         const char *text, *message;
     } cases[] = {
@@ -57,7 +60,7 @@ Test(corpus_init, bad_models_name_line_and_cause) {
         {"", ":1: a recipe must be a mapping"},
         {"model:\n  arch: llama\n  layers: 2\n  width: 30\n  heads: 4\n  kv_heads: 2\n  ffn: 96\n"
          "  context: 64\n  vocab: 300\n  norm_eps: 1.0e-5\n  rope_theta: 10000.0\n  tied: false\n",
-            "width / heads must be an even integer"},
+         "width / heads must be an even integer"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct cor_model m = {.layers = 77};
@@ -68,23 +71,27 @@ Test(corpus_init, bad_models_name_line_and_cause) {
     }
 }
 
-Test(corpus_init, missing_recipe_is_an_io_error) {
+Test(corpus_init, missing_recipe_is_an_io_error)
+{
     struct cor_model m;
     struct cor_error error = {{0}};
     cr_assert_eq(cor_recipe_read("/nonexistent/r.yaml", &m, &error), COR_EIO);
     cr_assert(strstr(error.text, "/nonexistent/r.yaml") != NULL);
 }
 
-static uint64_t splitmix(uint64_t *state) {
+static uint64_t splitmix(uint64_t *state)
+{
     uint64_t z = *state += 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return z ^ z >> 31;
 }
 
-/* Against libm: the double results differ by a few units of 2^-52 of the radius, the float rounding by half a
- * unit of 2^-23; radius <= sqrt(2 * 53 ln 2) < 9. So |difference| <= 9 * (FLT_EPSILON / 2 + 64 DBL_EPSILON). */
-Test(corpus_init, numbers_follow_the_documented_formula) {
+/* Against libm: the double results differ by a few units of 2^-52 of the radius, the float rounding
+ * by half a unit of 2^-23; radius <= sqrt(2 * 53 ln 2) < 9. So |difference| <= 9 * (FLT_EPSILON / 2
+ * + 64 DBL_EPSILON). */
+Test(corpus_init, numbers_follow_the_documented_formula)
+{
     enum { COUNT = 2000 };
     static float numbers[COUNT];
     const double pi = acos(-1.0);
@@ -108,7 +115,8 @@ Test(corpus_init, numbers_follow_the_documented_formula) {
     cr_assert_eq(compared, COUNT);
 }
 
-Test(corpus_init, blocks_do_not_change_the_numbers) {
+Test(corpus_init, blocks_do_not_change_the_numbers)
+{
     float whole[101];
     float parts[101];
     struct cor_normal a = cor_normal_start(1, 0);
@@ -119,14 +127,22 @@ Test(corpus_init, blocks_do_not_change_the_numbers) {
     cr_assert_eq(memcmp(whole, parts, sizeof whole), 0);
 }
 
-Test(corpus_init, tensors_come_in_the_order_of_the_recipe_rules) {
+Test(corpus_init, tensors_come_in_the_order_of_the_recipe_rules)
+{
     static const char *const names[] = {"model.embed_tokens.weight",
-        "model.layers.0.input_layernorm.weight", "model.layers.0.self_attn.q_proj.weight",
-        "model.layers.0.self_attn.k_proj.weight", "model.layers.0.self_attn.v_proj.weight",
-        "model.layers.0.self_attn.o_proj.weight", "model.layers.0.post_attention_layernorm.weight",
-        "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight",
-        "model.layers.0.mlp.down_proj.weight", "model.norm.weight", "lm_head.weight"};
-    struct cor_model m = {.layers = 1, .width = 32, .heads = 4, .kv_heads = 2, .ffn = 96, .vocab = 300};
+                                        "model.layers.0.input_layernorm.weight",
+                                        "model.layers.0.self_attn.q_proj.weight",
+                                        "model.layers.0.self_attn.k_proj.weight",
+                                        "model.layers.0.self_attn.v_proj.weight",
+                                        "model.layers.0.self_attn.o_proj.weight",
+                                        "model.layers.0.post_attention_layernorm.weight",
+                                        "model.layers.0.mlp.gate_proj.weight",
+                                        "model.layers.0.mlp.up_proj.weight",
+                                        "model.layers.0.mlp.down_proj.weight",
+                                        "model.norm.weight",
+                                        "lm_head.weight"};
+    struct cor_model m = {
+        .layers = 1, .width = 32, .heads = 4, .kv_heads = 2, .ffn = 96, .vocab = 300};
     cr_assert_eq(cor_tensor_count(&m), sizeof names / sizeof names[0]);
     for (size_t i = 0; i < cor_tensor_count(&m); i++) {
         const struct cor_tensor t = cor_tensor_at(&m, i);
@@ -141,8 +157,10 @@ Test(corpus_init, tensors_come_in_the_order_of_the_recipe_rules) {
     cr_assert_eq(cor_tensor_count(&m), sizeof names / sizeof names[0] - 1);
 }
 
-Test(corpus_init, file_is_a_safetensors_file_and_failure_keeps_the_old_one) {
-    const struct cor_model m = {.layers = 2, .width = 8, .heads = 2, .kv_heads = 1, .ffn = 12, .vocab = 20};
+Test(corpus_init, file_is_a_safetensors_file_and_failure_keeps_the_old_one)
+{
+    const struct cor_model m = {
+        .layers = 2, .width = 8, .heads = 2, .kv_heads = 1, .ffn = 12, .vocab = 20};
     char folder[] = "/tmp/corpus_init_XXXXXX";
     char path[64];
     struct cor_error error = {{0}};
