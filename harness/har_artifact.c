@@ -1,0 +1,384 @@
+/* Makes cached files by running the program that owns each; stores their runs.
+ * Called by the stages of a campaign; must not know faults. */
+#include "har_artifact.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const kind_names[] = {
+#define HAR_ROW_(name) #name,
+    HAR_ARTIFACTS(HAR_ROW_)
+#undef HAR_ROW_
+};
+
+char *har_artifact_path(const struct har_artifact *a)
+{
+    char *path = NULL;
+    int result = -1;
+    const char *const folder = a->bench->folder;
+    switch (a->kind) {
+    case HAR_ARTIFACT_text:
+        result = asprintf(&path, "%s/text.jsonl", folder);
+        break;
+    case HAR_ARTIFACT_eval_text:
+        result = asprintf(&path, "%s/eval_text.jsonl", folder);
+        break;
+    case HAR_ARTIFACT_weights:
+        result = asprintf(&path, "%s/%" PRIu64 "-weights.safetensors", folder, a->seed);
+        break;
+    case HAR_ARTIFACT_reference:
+        result = asprintf(&path, "%s/%" PRIu64 "-reference.jsonl.zst", folder, a->seed);
+        break;
+    case HAR_ARTIFACT_healthy:
+        result = asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s.jsonl.zst", folder, a->seed,
+                          har_schedule_name(a->variant.schedule),
+                          a->variant.tasks ? "tasks" : "single");
+        break;
+    case HAR_ARTIFACT_production:
+    case HAR_ARTIFACT_reach:
+        result = asprintf(&path, "%s/%" PRIu64 "-%s.jsonl.zst", folder, a->seed,
+                          kind_names[a->kind]);
+        break;
+    case HAR_ARTIFACT_twin:
+        result = asprintf(&path, "%s/%" PRIu64 "-twin-%s.jsonl.zst", folder, a->seed,
+                          strrchr(a->file, '/') != NULL ? strrchr(a->file, '/') + 1 : a->file);
+        break;
+    case HAR_ARTIFACT_COUNT:
+        break;
+    }
+    return result < 0 ? NULL : path;
+}
+
+static bool same_artifact(const struct har_artifact *a, const struct har_artifact *b)
+{
+    return a->kind == b->kind && a->bench == b->bench && a->seed == b->seed &&
+           a->variant.schedule == b->variant.schedule && a->variant.tasks == b->variant.tasks &&
+           (a->file == b->file ||
+            (a->file != NULL && b->file != NULL && strcmp(a->file, b->file) == 0));
+}
+
+/* Members that have no meaning for the kind are cleared, so that equal files are equal artifacts. */
+static void add(struct har_artifacts *set, enum har_artifact_kind kind,
+                const struct har_artifact *like)
+{
+    const struct har_variant plain = {HAR_SCHEDULE_fifo, false};
+    struct har_artifact fresh = *like;
+    fresh.kind = kind;
+    fresh.seed = kind == HAR_ARTIFACT_text || kind == HAR_ARTIFACT_eval_text ? 0 : like->seed;
+    fresh.variant = kind == HAR_ARTIFACT_healthy ? like->variant : plain;
+    fresh.file = kind == HAR_ARTIFACT_twin ? like->file : NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        if (same_artifact(&set->items[i], &fresh)) {
+            return;
+        }
+    }
+    struct har_artifact *const items = realloc(set->items, (set->count + 1) * sizeof *items);
+    if (items == NULL) {
+        set->failed = true;
+        return;
+    }
+    set->items = items;
+    set->items[set->count++] = fresh;
+}
+
+void har_artifacts_need_run(struct har_artifacts *set, const struct har_artifact *artifact)
+{
+    add(set, HAR_ARTIFACT_weights, artifact);
+    add(set, artifact->kind, artifact);
+}
+
+void har_artifacts_need(struct har_artifacts *set, const struct har_bench *bench, uint64_t seed,
+                        struct har_variant variant)
+{
+    const struct har_artifact healthy = {
+        .kind = HAR_ARTIFACT_healthy, .bench = bench, .seed = seed, .variant = variant};
+    add(set, HAR_ARTIFACT_text, &healthy);
+    if (bench->recipe.eval_count > 0) {
+        add(set, HAR_ARTIFACT_eval_text, &healthy);
+    }
+    add(set, HAR_ARTIFACT_reference, &healthy);
+    har_artifacts_need_run(set, &healthy);
+}
+
+void har_artifacts_fini(struct har_artifacts *set)
+{
+    free(set->items);
+    memset(set, 0, sizeof *set);
+}
+
+/* One artifact being made. */
+struct making {
+    struct har_lab *lab;
+    const struct har_artifact *artifact;
+    char *target, *fresh, *key, *log, *line, *scratch;
+};
+
+static void text_args(const struct making *m, struct har_args *args)
+{
+    const struct har_recipe *const recipe = &m->artifact->bench->recipe;
+    const bool eval = m->artifact->kind == HAR_ARTIFACT_eval_text;
+    har_args_add(args, m->lab->programs.python);
+    har_args_add(args, m->lab->programs.text_stage);
+    har_args_add(args, "--template");
+    har_args_add(args, recipe->template_path);
+    har_args_add(args, "--tokenizer");
+    har_args_add(args, recipe->tokenizer);
+    har_args_add(args, "--data");
+    for (size_t i = 0; i < (eval ? recipe->eval_count : recipe->train_count); i++) {
+        har_args_add(args, eval ? recipe->eval[i] : recipe->train[i]);
+    }
+    har_args_add(args, "--mask");
+    har_args_add(args, recipe->mask);
+    har_args_add(args, "--out");
+    har_args_add(args, m->fresh);
+}
+
+static void add_path_of(const struct making *m, enum har_artifact_kind kind, const char *option,
+                        struct har_args *args)
+{
+    struct har_artifact other = *m->artifact;
+    other.kind = kind;
+    char *const path = har_artifact_path(&other);
+    if (path == NULL) {
+        args->failed = true;
+    } else {
+        har_args_add(args, option);
+        har_args_add(args, path);
+    }
+    free(path);
+}
+
+static void reference_args(const struct making *m, struct har_args *args)
+{
+    const struct har_bench *const bench = m->artifact->bench;
+    har_args_add(args, m->lab->programs.ref);
+    har_args_add(args, "--recipe");
+    har_args_add(args, bench->recipe.path);
+    add_path_of(m, HAR_ARTIFACT_weights, "--weights", args);
+    har_args_add(args, "--seed");
+    har_args_addf(args, "%" PRIu64, m->artifact->seed);
+    add_path_of(m, HAR_ARTIFACT_text, "--text", args);
+    if (bench->recipe.eval_count > 0) {
+        add_path_of(m, HAR_ARTIFACT_eval_text, "--eval-text", args);
+    }
+    if (m->lab->campaign.horizon > 0) {
+        har_args_add(args, "--steps");
+        har_args_addf(args, "%d", bench->steps);
+    }
+    har_args_add(args, "--trace");
+    har_args_add(args, m->fresh);
+    har_args_add(args, "--level");
+    har_args_add(args, "full");
+    har_args_add(args, "--threads");
+    har_args_add(args, "1");
+}
+
+static void trainer_args(const struct making *m, struct har_args *args)
+{
+    const struct har_artifact *const artifact = m->artifact;
+    struct har_artifact other = *artifact;
+    other.kind = HAR_ARTIFACT_weights;
+    char *const weights = har_artifact_path(&other);
+    char *twin = NULL;
+    if (weights == NULL || asprintf(&twin, "none:%s", artifact->file != NULL ? artifact->file
+                                                                             : "all") < 0) {
+        args->failed = true;
+        free(weights);
+        return;
+    }
+    const bool production = artifact->kind == HAR_ARTIFACT_production;
+    const struct har_train train = {
+        .program = production ? m->lab->programs.train_production : m->lab->programs.train,
+        .fault = production                               ? NULL
+                 : artifact->kind == HAR_ARTIFACT_healthy ? "none"
+                                                          : twin,
+        .weights = weights,
+        .trace = m->fresh,
+        .checkpoints = artifact->bench->middle_checkpoint > 0 ? m->scratch : NULL,
+        .seed = artifact->seed,
+        .schedule_seed = artifact->seed,
+        .variant = artifact->variant,
+        .threads = 1,
+        .full = true,
+    };
+    har_lab_train_args(artifact->bench, &train, m->lab->campaign.horizon > 0, args);
+    free(weights);
+    free(twin);
+}
+
+static void fill_args(const struct making *m, struct har_args *args)
+{
+    switch (m->artifact->kind) {
+    case HAR_ARTIFACT_text:
+    case HAR_ARTIFACT_eval_text:
+        text_args(m, args);
+        break;
+    case HAR_ARTIFACT_weights:
+        har_args_add(args, m->lab->programs.init);
+        har_args_add(args, "--recipe");
+        har_args_add(args, m->artifact->bench->recipe.path);
+        har_args_add(args, "--seed");
+        har_args_addf(args, "%" PRIu64, m->artifact->seed);
+        har_args_add(args, "--out");
+        har_args_add(args, m->fresh);
+        break;
+    case HAR_ARTIFACT_reference:
+        reference_args(m, args);
+        break;
+    case HAR_ARTIFACT_healthy:
+    case HAR_ARTIFACT_production:
+    case HAR_ARTIFACT_reach:
+    case HAR_ARTIFACT_twin:
+        trainer_args(m, args);
+        break;
+    case HAR_ARTIFACT_COUNT:
+        break;
+    }
+}
+
+static enum har_status artifact_failed(const struct making *m, const struct har_exit *last,
+                                       struct har_error *error)
+{
+    char line[300];
+    har_lab_last_line(m->log, line, sizeof line);
+    const bool control = m->artifact->kind >= HAR_ARTIFACT_production;
+    const bool input = last->end == HAR_END_rejected || last->end == HAR_END_refused;
+    const enum har_status status = last->code == 74 ? HAR_EIO
+                                   : control        ? HAR_ECONTROL
+                                   : input          ? HAR_EUSAGE
+                                                    : HAR_EINTERNAL;
+    return har_fail(error, status, "recipe %s: the healthy %s run %s: %s (log %s; command: %.300s)",
+                    m->artifact->bench->recipe.path, kind_names[m->artifact->kind],
+                    har_end_text(last->end), line, m->log, m->line);
+}
+
+static enum har_status artifact_done(const struct making *m, const struct har_exit *last,
+                                     struct har_error *error)
+{
+    if (last->end != HAR_END_done) {
+        return artifact_failed(m, last, error);
+    }
+    if (rename(m->fresh, m->target) != 0) {
+        return har_fail(error, HAR_EIO, "%s: %s", m->target, strerror(errno));
+    }
+    har_lab_remove(m->lab->out, m->scratch);
+    const struct har_run_record run = {
+        .role = kind_names[m->artifact->kind],
+        .command = m->line,
+        .log = m->log,
+        .end = *last,
+    };
+    const struct har_case_record record = {
+        .key = m->key,
+        .kind = "artifact",
+        .entry = "",
+        .recipe = m->artifact->bench->recipe.name,
+        .seed = m->artifact->seed,
+        .outcome = "made",
+        .first_check = "",
+        .detail = "",
+        .reproduce = m->line,
+        .reached = -1,
+        .seconds = last->seconds,
+        .runs = &run,
+        .run_count = 1,
+    };
+    return har_store_put_case(m->lab->store, &record, error);
+}
+
+static enum har_status artifact_next(void *job, const struct har_exit *last,
+                                     struct har_command *command, bool *more,
+                                     struct har_error *error)
+{
+    struct making *const m = job;
+    if (last != NULL) {
+        *more = false;
+        return artifact_done(m, last, error);
+    }
+    bool stored = false;
+    const enum har_status status = har_store_find_case(m->lab->store, m->key, &stored, NULL, error);
+    if (status != HAR_OK || (stored && access(m->target, R_OK) == 0)) {
+        *more = false;
+        return status;
+    }
+    fill_args(m, &command->args);
+    command->log_path = strdup(m->log);
+    command->timeout_s = m->lab->campaign.reference_timeout_s;
+    m->line = har_command_line(command);
+    *more = true;
+    return m->line == NULL ? har_fail(error, HAR_EMEMORY, "no memory for a command") : HAR_OK;
+}
+
+static bool making_init(struct har_lab *lab, const struct har_artifact *artifact, struct making *m)
+{
+    m->lab = lab;
+    m->artifact = artifact;
+    m->target = har_artifact_path(artifact);
+    if (m->target == NULL) {
+        return false;
+    }
+    const char *const name = strrchr(m->target, '/') + 1;
+    const char *const folder = artifact->bench->folder;
+    const char *const mark = strrchr(folder, '/') + 1;
+    return asprintf(&m->fresh, "%s/new-%s", folder, name) >= 0 &&
+           asprintf(&m->key, "artifact/%s/%s", mark, name) >= 0 &&
+           asprintf(&m->log, "%s/%s.log", folder, name) >= 0 &&
+           asprintf(&m->scratch, "%s/%s.checkpoints", folder, name) >= 0;
+}
+
+static void making_fini(struct making *m)
+{
+    free(m->target);
+    free(m->fresh);
+    free(m->key);
+    free(m->log);
+    free(m->line);
+    free(m->scratch);
+}
+
+/* Makes the artifacts whose kind lies in [first, last]. */
+static enum har_status make_wave(struct har_lab *lab, const struct har_artifacts *set,
+                                 enum har_artifact_kind first, enum har_artifact_kind last,
+                                 struct har_error *error)
+{
+    struct making *const items = calloc(set->count + 1, sizeof *items);
+    void **const jobs = calloc(set->count + 1, sizeof *jobs);
+    size_t count = 0;
+    bool memory = items != NULL && jobs != NULL;
+    for (size_t i = 0; memory && i < set->count; i++) {
+        if (set->items[i].kind >= first && set->items[i].kind <= last) {
+            memory = making_init(lab, &set->items[i], &items[count]);
+            jobs[count] = &items[count];
+            count++;
+        }
+    }
+    const enum har_status status =
+        memory ? har_pool_run(&lab->pool, jobs, count, artifact_next,
+                              first < HAR_ARTIFACT_reference ? "texts and weights"
+                                                             : "reference and healthy runs",
+                              error)
+               : har_fail(error, HAR_EMEMORY, "no memory for cached files");
+    for (size_t i = 0; items != NULL && i < count; i++) {
+        making_fini(&items[i]);
+    }
+    free(items);
+    free(jobs);
+    return status;
+}
+
+enum har_status har_artifacts_make(struct har_lab *lab, struct har_artifacts *set,
+                                   struct har_error *error)
+{
+    if (set->failed) {
+        return har_fail(error, HAR_EMEMORY, "no memory for cached files");
+    }
+    enum har_status status = make_wave(lab, set, HAR_ARTIFACT_text, HAR_ARTIFACT_weights, error);
+    if (status == HAR_OK) {
+        status = make_wave(lab, set, HAR_ARTIFACT_reference, HAR_ARTIFACT_twin, error);
+    }
+    return status;
+}

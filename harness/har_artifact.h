@@ -1,0 +1,43 @@
+/* Cached files that many cases share: text stages, weights, references, healthy runs, control runs.
+ * Called by the stages of a campaign; must not know faults. */
+#pragma once
+
+#include "har_lab.h"
+
+/* In the order of dependence. healthy: the mutable trainer with nothing armed; production: the trainer
+ * without sites; reach: every mutable twin, with the reach map; twin: one file's mutable twin. */
+#define HAR_ARTIFACTS(X)                                                                           \
+    X(text) X(eval_text) X(weights) X(reference) X(healthy) X(production) X(reach) X(twin)
+enum har_artifact_kind {
+#define HAR_ROW_(name) HAR_ARTIFACT_##name,
+    HAR_ARTIFACTS(HAR_ROW_)
+#undef HAR_ROW_
+    HAR_ARTIFACT_COUNT
+};
+
+struct har_artifact {
+    enum har_artifact_kind kind;
+    const struct har_bench *bench;
+    uint64_t seed;              /* all but the texts */
+    struct har_variant variant; /* healthy */
+    const char *file;           /* twin: the source file; kept by reference */
+};
+
+/* A growing set without duplicates; start with {0}. */
+struct har_artifacts {
+    struct har_artifact *items; /* owned */
+    size_t count;
+    bool failed; /* memory ran out */
+};
+/* What judging a run of (bench, seed, variant) takes: texts, weights, reference, healthy run. */
+void har_artifacts_need(struct har_artifacts *set, const struct har_bench *bench, uint64_t seed,
+                        struct har_variant variant);
+/* One artifact of the trainer alone and the weights it takes. */
+void har_artifacts_need_run(struct har_artifacts *set, const struct har_artifact *artifact);
+void har_artifacts_fini(struct har_artifacts *set);
+/* Makes what is missing, in the order of dependence; each file appears whole or not at all. */
+HAR_CHECKED enum har_status har_artifacts_make(struct har_lab *lab, struct har_artifacts *set,
+                                               struct har_error *error);
+
+/* Where an artifact lies; caller frees, NULL without memory. */
+char *har_artifact_path(const struct har_artifact *artifact);

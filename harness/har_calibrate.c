@@ -1,0 +1,160 @@
+/* Calibration and false-alarm runs over disjoint seeds.
+ * Called by har_run.c; must not know faults. */
+#include "har_calibrate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "har_case.h"
+
+static const struct har_variant plain = {HAR_SCHEDULE_fifo, false};
+
+static enum har_status bounds_failed(const struct har_bench *bench, enum orc_status status,
+                                     const struct orc_error *cause, struct har_error *error)
+{
+    return har_fail(error, status == ORC_EMEMORY ? HAR_EMEMORY : HAR_EINTERNAL,
+                    "bounds of recipe %s: %s", bench->recipe.name, cause->text);
+}
+
+/* Adds one healthy pair to a calibration. */
+static enum har_status add_pair(const struct har_bench *bench, uint64_t seed,
+                                orc_calibration *calibration, struct har_error *error)
+{
+    struct har_artifact artifact = {
+        .kind = HAR_ARTIFACT_healthy, .bench = bench, .seed = seed, .variant = plain};
+    char *const healthy_path = har_artifact_path(&artifact);
+    artifact.kind = HAR_ARTIFACT_reference;
+    char *const reference_path = har_artifact_path(&artifact);
+    orc_trace *healthy = NULL;
+    orc_trace *reference = NULL;
+    struct orc_error cause = {{0}};
+    enum orc_status status = ORC_EMEMORY;
+    if (healthy_path != NULL && reference_path != NULL) {
+        status = orc_trace_read(healthy_path, &healthy, &cause);
+        if (status == ORC_OK) {
+            status = orc_trace_read(reference_path, &reference, &cause);
+        }
+        if (status == ORC_OK) {
+            const struct orc_case pair = {.subject = healthy, .reference = reference};
+            status = orc_calibration_add(calibration, &pair, &cause);
+        }
+    }
+    orc_trace_free(healthy);
+    orc_trace_free(reference);
+    free(healthy_path);
+    free(reference_path);
+    return status == ORC_OK ? HAR_OK : bounds_failed(bench, status, &cause, error);
+}
+
+static enum har_status make_bounds(struct har_lab *lab, struct har_bench *bench,
+                                   struct har_error *error)
+{
+    orc_calibration *calibration = NULL;
+    char *json = NULL;
+    struct orc_error cause = {{0}};
+    enum har_status status = HAR_OK;
+    if (orc_calibration_create(&calibration) != ORC_OK) {
+        return har_fail(error, HAR_EMEMORY, "no memory for a calibration");
+    }
+    for (int i = 0; status == HAR_OK && i < lab->campaign.calibration; i++) {
+        status = add_pair(bench, har_campaign_calibration_seed(&lab->campaign, i), calibration,
+                          error);
+    }
+    enum orc_status result = ORC_OK;
+    if (status == HAR_OK) {
+        result = orc_calibration_finish(calibration, &bench->bounds, &cause);
+    }
+    if (status == HAR_OK && result == ORC_OK) {
+        result = orc_bounds_write(bench->bounds, &json);
+    }
+    if (status == HAR_OK && result != ORC_OK) {
+        status = bounds_failed(bench, result, &cause, error);
+    }
+    if (status == HAR_OK) {
+        status = har_store_put_bounds(lab->store, bench->recipe.name, json,
+                                      orc_bounds_summary(bench->bounds), lab->campaign.calibration,
+                                      error);
+    }
+    free(json);
+    orc_calibration_free(calibration);
+    return status;
+}
+
+static enum har_status load_bounds(struct har_lab *lab, struct har_bench *bench,
+                                   struct har_error *error)
+{
+    char *json = NULL;
+    struct orc_error cause = {{0}};
+    enum har_status status = har_store_get_bounds(lab->store, bench->recipe.name, &json, error);
+    if (status == HAR_OK && json != NULL) {
+        const enum orc_status result = orc_bounds_parse(json, &bench->bounds, &cause);
+        if (result != ORC_OK) {
+            status = bounds_failed(bench, result, &cause, error);
+        }
+    }
+    free(json);
+    return status;
+}
+
+enum har_status har_calibrate_bounds(struct har_lab *lab, struct har_error *error)
+{
+    struct har_artifacts set = {0};
+    enum har_status status = HAR_OK;
+    for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
+        struct har_bench *const bench = &lab->benches[i];
+        if (!bench->used) {
+            continue;
+        }
+        status = load_bounds(lab, bench, error);
+        for (int run = 0; bench->bounds == NULL && run < lab->campaign.calibration; run++) {
+            har_artifacts_need(&set, bench, har_campaign_calibration_seed(&lab->campaign, run),
+                               plain);
+        }
+    }
+    if (status == HAR_OK) {
+        status = har_artifacts_make(lab, &set, error);
+    }
+    for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
+        if (lab->benches[i].used && lab->benches[i].bounds == NULL) {
+            status = make_bounds(lab, &lab->benches[i], error);
+        }
+    }
+    har_artifacts_fini(&set);
+    return status;
+}
+
+enum har_status har_calibrate_alarms(struct har_lab *lab, struct har_error *error)
+{
+    const size_t runs = (size_t)lab->campaign.false_alarms;
+    struct har_case *const cases = calloc(lab->bench_count * runs + 1, sizeof *cases);
+    struct har_artifacts set = {0};
+    size_t count = 0;
+    enum har_status status =
+        cases != NULL ? HAR_OK : har_fail(error, HAR_EMEMORY, "no memory for healthy runs");
+    for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
+        for (size_t run = 0; lab->benches[i].used && status == HAR_OK && run < runs; run++) {
+            const struct har_variant variant = {
+                .schedule = (enum har_schedule)((run + i) % HAR_SCHEDULE_COUNT),
+                .tasks = (run + i) / HAR_SCHEDULE_COUNT % 2 != 0,
+            };
+            status = har_case_init(lab, &lab->benches[i], HAR_CASE_alarm, "none",
+                                   har_campaign_alarm_seed(&lab->campaign, (int)run), variant,
+                                   &cases[count], error);
+            if (status == HAR_OK) {
+                har_case_need(&cases[count++], &set);
+            }
+        }
+    }
+    if (status == HAR_OK) {
+        status = har_artifacts_make(lab, &set, error);
+    }
+    if (status == HAR_OK) {
+        status = har_cases_run(lab, cases, count, "false-alarm runs", error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        har_case_fini(&cases[i]);
+    }
+    har_artifacts_fini(&set);
+    free(cases);
+    return status;
+}

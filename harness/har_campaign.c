@@ -1,0 +1,391 @@
+/* Reads a campaign, lets the command line win, checks ranges.
+ * Called by the commands; must not know how a campaign is run. */
+#include "har_campaign.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "har_yaml.h"
+#include "orc_check.h"
+
+struct raw_schedule {
+    char *family, *schedule;
+};
+struct raw_campaign {
+    char *name;
+    char **recipes, **faults, **families, **checks, **doses;
+    unsigned recipes_count, faults_count, families_count, checks_count, doses_count;
+    struct raw_schedule *schedules;
+    unsigned schedules_count;
+    int *repeats, *horizon, *calibration, *false_alarms, *jobs, *timeout_factor, *timeout_min,
+        *reference_timeout, *memory_mb;
+    int64_t *seed;
+    char *planted;
+};
+
+#define OPTIONAL_POINTER (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
+#define LIST(key, flags, least)                                                                    \
+    CYAML_FIELD_SEQUENCE(#key, flags, struct raw_campaign, key, &string_value, least,              \
+                         CYAML_UNLIMITED)
+#define NUMBER(key) CYAML_FIELD_INT_PTR(#key, OPTIONAL_POINTER, struct raw_campaign, key)
+
+static const cyaml_schema_value_t string_value = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED)};
+static const cyaml_schema_field_t schedule_fields[] = {
+    CYAML_FIELD_STRING_PTR("family", CYAML_FLAG_POINTER, struct raw_schedule, family, 0,
+                           CYAML_UNLIMITED),
+    CYAML_FIELD_STRING_PTR("schedule", CYAML_FLAG_POINTER, struct raw_schedule, schedule, 0,
+                           CYAML_UNLIMITED),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t schedule_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_schedule, schedule_fields)};
+static const cyaml_schema_field_t campaign_fields[] = {
+    CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct raw_campaign, name, 0,
+                           CYAML_UNLIMITED),
+    LIST(recipes, CYAML_FLAG_POINTER, 1),
+    LIST(faults, OPTIONAL_POINTER, 0),
+    LIST(families, OPTIONAL_POINTER, 0),
+    LIST(checks, OPTIONAL_POINTER, 0),
+    LIST(doses, OPTIONAL_POINTER, 0),
+    CYAML_FIELD_SEQUENCE("schedules", OPTIONAL_POINTER, struct raw_campaign, schedules,
+                         &schedule_value, 0, CYAML_UNLIMITED),
+    NUMBER(repeats),
+    CYAML_FIELD_INT_PTR("seed", OPTIONAL_POINTER, struct raw_campaign, seed),
+    NUMBER(horizon),
+    NUMBER(calibration),
+    NUMBER(false_alarms),
+    NUMBER(jobs),
+    NUMBER(timeout_factor),
+    NUMBER(timeout_min),
+    NUMBER(reference_timeout),
+    NUMBER(memory_mb),
+    CYAML_FIELD_STRING_PTR("planted", OPTIONAL_POINTER, struct raw_campaign, planted, 0,
+                           CYAML_UNLIMITED),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t campaign_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_campaign, campaign_fields)};
+
+static const char *const schedule_names[] = {
+#define HAR_ROW_(name) #name,
+    HAR_SCHEDULES(HAR_ROW_)
+#undef HAR_ROW_
+};
+
+const char *har_schedule_name(enum har_schedule schedule)
+{
+    return schedule < HAR_SCHEDULE_COUNT ? schedule_names[schedule] : "?";
+}
+
+bool har_schedule_find(const char *name, enum har_schedule *out)
+{
+    for (int i = 0; i < HAR_SCHEDULE_COUNT; i++) {
+        if (strcmp(schedule_names[i], name) == 0) {
+            *out = (enum har_schedule)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool family_find(const char *name, enum mut_family *out)
+{
+    for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
+        if (strcmp(mut_family_name((enum mut_family)i), name) == 0) {
+            *out = (enum mut_family)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void list_free(char ***list, size_t *count)
+{
+    for (size_t i = 0; *list != NULL && i < *count; i++) {
+        free((*list)[i]);
+    }
+    free(*list);
+    *list = NULL;
+    *count = 0;
+}
+
+/* Copies a list; with a base, its items are paths relative to that file. */
+static bool list_copy(const char *base, const char *const *items, size_t count, char ***out,
+                      size_t *out_count)
+{
+    list_free(out, out_count);
+    *out = calloc(count + 1, sizeof **out);
+    for (size_t i = 0; *out != NULL && i < count; i++) {
+        (*out)[i] = base != NULL ? har_yaml_resolve(base, items[i]) : strdup(items[i]);
+        if ((*out)[i] == NULL) {
+            return false;
+        }
+        *out_count = i + 1;
+    }
+    return *out != NULL;
+}
+
+static void set_defaults(struct har_campaign *c)
+{
+    memset(c, 0, sizeof *c);
+    c->dose_smallest = c->dose_usual = true;
+    c->repeats = 1;
+    c->seed = 1;
+    c->calibration = 8;
+    c->false_alarms = 4;
+    c->timeout_factor = 10;
+    c->timeout_min_s = 2;
+    c->reference_timeout_s = 3600;
+    c->memory_mb = HAR_CHILD_MEMORY_MB;
+}
+
+static int value_or(const int *value, int otherwise)
+{
+    return value != NULL ? *value : otherwise;
+}
+
+static void take_numbers(struct har_campaign *c, const struct raw_campaign *raw)
+{
+    c->repeats = value_or(raw->repeats, c->repeats);
+    c->seed = raw->seed != NULL ? (uint64_t)*raw->seed : c->seed;
+    c->horizon = value_or(raw->horizon, c->horizon);
+    c->calibration = value_or(raw->calibration, c->calibration);
+    c->false_alarms = value_or(raw->false_alarms, c->false_alarms);
+    c->jobs = value_or(raw->jobs, c->jobs);
+    c->timeout_factor = value_or(raw->timeout_factor, c->timeout_factor);
+    c->timeout_min_s = value_or(raw->timeout_min, c->timeout_min_s);
+    c->reference_timeout_s = value_or(raw->reference_timeout, c->reference_timeout_s);
+    c->memory_mb = value_or(raw->memory_mb, c->memory_mb);
+}
+
+static enum har_status take_families(struct har_campaign *c, const char *const *names,
+                                     size_t count, struct har_error *error)
+{
+    for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
+        c->families[i] = count == 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        enum mut_family family;
+        if (!family_find(names[i], &family)) {
+            return har_fail(error, HAR_EUSAGE, "unknown family '%s'", names[i]);
+        }
+        c->families[family] = true;
+    }
+    return HAR_OK;
+}
+
+static enum har_status take_doses(struct har_campaign *c, const struct raw_campaign *raw,
+                                  struct har_error *error)
+{
+    if (raw->doses_count > 0) {
+        c->dose_smallest = c->dose_usual = c->dose_largest = false;
+    }
+    for (unsigned i = 0; i < raw->doses_count; i++) {
+        if (strcmp(raw->doses[i], "smallest") == 0) {
+            c->dose_smallest = true;
+        } else if (strcmp(raw->doses[i], "usual") == 0) {
+            c->dose_usual = true;
+        } else if (strcmp(raw->doses[i], "largest") == 0) {
+            c->dose_largest = true;
+        } else {
+            return har_fail(error, HAR_EUSAGE,
+                            "%s: dose '%s' is none of smallest, usual, largest", c->path,
+                            raw->doses[i]);
+        }
+    }
+    return HAR_OK;
+}
+
+static enum har_status take_schedules(struct har_campaign *c, const struct raw_campaign *raw,
+                                      struct har_error *error)
+{
+    for (unsigned i = 0; i < raw->schedules_count; i++) {
+        enum mut_family family;
+        enum har_schedule schedule;
+        if (!family_find(raw->schedules[i].family, &family)) {
+            return har_fail(error, HAR_EUSAGE, "%s: schedules: unknown family '%s'", c->path,
+                            raw->schedules[i].family);
+        }
+        if (!har_schedule_find(raw->schedules[i].schedule, &schedule)) {
+            return har_fail(error, HAR_EUSAGE, "%s: schedules: '%s' is none of fifo, lazy, pct",
+                            c->path, raw->schedules[i].schedule);
+        }
+        c->schedules[family] = schedule;
+    }
+    return HAR_OK;
+}
+
+static bool take_texts(struct har_campaign *c, const char *path, const struct raw_campaign *raw)
+{
+    static const char *const every[] = {"*"};
+    c->path = strdup(path);
+    c->name = strdup(raw->name);
+    c->planted = raw->planted != NULL ? strdup(raw->planted) : NULL;
+    const bool some = raw->faults_count > 0;
+    return c->path != NULL && c->name != NULL && (raw->planted == NULL || c->planted != NULL) &&
+           list_copy(path, (const char *const *)raw->recipes, raw->recipes_count, &c->recipes,
+                     &c->recipe_count) &&
+           list_copy(NULL, some ? (const char *const *)raw->faults : every,
+                     some ? raw->faults_count : 1, &c->faults, &c->fault_count) &&
+           list_copy(NULL, (const char *const *)raw->checks, raw->checks_count, &c->checks,
+                     &c->check_count);
+}
+
+enum har_status har_campaign_load(const char *path, struct har_campaign *out,
+                                  struct har_error *error)
+{
+    struct raw_campaign *raw = NULL;
+    set_defaults(out);
+    enum har_status status = har_yaml_load(path, &campaign_schema, false, (void **)&raw, error);
+    if (status == HAR_OK && !take_texts(out, path, raw)) {
+        status = har_fail(error, HAR_EMEMORY, "%s: no memory", path);
+    }
+    if (status == HAR_OK) {
+        take_numbers(out, raw);
+        status = take_families(out, (const char *const *)raw->families, raw->families_count, error);
+    }
+    if (status == HAR_OK) {
+        status = take_doses(out, raw, error);
+    }
+    if (status == HAR_OK) {
+        status = take_schedules(out, raw, error);
+    }
+    if (status != HAR_OK) {
+        har_campaign_fini(out);
+    }
+    har_yaml_free(&campaign_schema, raw);
+    return status;
+}
+
+enum har_status har_campaign_of_recipe(const char *recipe, struct har_campaign *out,
+                                       struct har_error *error)
+{
+    static const char *const every[] = {"*"};
+    const char *const recipes[] = {recipe};
+    set_defaults(out);
+    for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
+        out->families[i] = true;
+    }
+    out->path = strdup(recipe);
+    out->name = strdup(recipe);
+    if (out->path == NULL || out->name == NULL ||
+        !list_copy(NULL, recipes, 1, &out->recipes, &out->recipe_count) ||
+        !list_copy(NULL, every, 1, &out->faults, &out->fault_count)) {
+        har_campaign_fini(out);
+        return har_fail(error, HAR_EMEMORY, "no memory for recipe %s", recipe);
+    }
+    return HAR_OK;
+}
+
+static enum har_status check_range(const char *name, int value, int least, int most,
+                                   struct har_error *error)
+{
+    if (value < least || value > most) {
+        return har_fail(error, HAR_EUSAGE, "%s must lie in [%d, %d], not %d", name, least, most,
+                        value);
+    }
+    return HAR_OK;
+}
+
+static enum har_status check_all(const struct har_campaign *c, struct har_error *error)
+{
+    const struct {
+        const char *name;
+        int value, least, most;
+    } ranges[] = {
+        {"repeats", c->repeats, 1, HAR_SEED_GAP - 1},
+        {"horizon", c->horizon, 0, 1000000},
+        {"calibration", c->calibration, 2, HAR_SEED_GAP - 1},
+        {"false_alarms", c->false_alarms, 0, HAR_SEED_GAP - 1},
+        {"jobs", c->jobs, 0, 1024},
+        {"timeout_factor", c->timeout_factor, 2, 1000},
+        {"timeout_min", c->timeout_min_s, 1, 86400},
+        {"reference_timeout", c->reference_timeout_s, 1, 7 * 86400},
+        {"memory_mb", c->memory_mb, 0, 1 << 24},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        const enum har_status status = check_range(ranges[i].name, ranges[i].value,
+                                                   ranges[i].least, ranges[i].most, error);
+        if (status != HAR_OK) {
+            return status;
+        }
+    }
+    for (size_t i = 0; i < c->check_count; i++) {
+        enum orc_check_id id;
+        if (!orc_check_find(c->checks[i], &id)) {
+            return har_fail(error, HAR_EUSAGE, "unknown check '%s'", c->checks[i]);
+        }
+    }
+    if (c->planted != NULL && mut_fault_find(c->planted) == NULL) {
+        return har_fail(error, HAR_EUSAGE, "%s: planted: unknown fault '%s'", c->path, c->planted);
+    }
+    return HAR_OK;
+}
+
+static bool take_checks(struct har_campaign *c, const char *list)
+{
+    const char *items[64];
+    size_t count = 0;
+    char *const copy = strdup(list);
+    char *rest = NULL;
+    for (char *word = copy != NULL ? strtok_r(copy, ", ", &rest) : NULL; word != NULL && count < 64;
+         word = strtok_r(NULL, ", ", &rest)) {
+        items[count++] = word;
+    }
+    const bool done = copy != NULL && list_copy(NULL, items, count, &c->checks, &c->check_count);
+    free(copy);
+    return done;
+}
+
+enum har_status har_campaign_apply(struct har_campaign *c, const struct har_options *o,
+                                   struct har_error *error)
+{
+    c->repeats = o->repeats >= 0 ? o->repeats : c->repeats;
+    c->seed = o->seed >= 0 ? (uint64_t)o->seed : c->seed;
+    c->horizon = o->horizon >= 0 ? o->horizon : c->horizon;
+    c->calibration = o->calibration >= 0 ? o->calibration : c->calibration;
+    c->false_alarms = o->false_alarms >= 0 ? o->false_alarms : c->false_alarms;
+    c->jobs = o->jobs >= 0 ? o->jobs : c->jobs;
+    c->first_verdict = o->first_verdict;
+    bool memory = true;
+    if (o->faults.count > 0) {
+        memory = list_copy(NULL, o->faults.items, o->faults.count, &c->faults, &c->fault_count);
+    }
+    if (memory && o->checks != NULL) {
+        memory = take_checks(c, o->checks);
+    }
+    if (!memory) {
+        return har_fail(error, HAR_EMEMORY, "no memory for the campaign");
+    }
+    enum har_status status = HAR_OK;
+    if (o->families.count > 0) {
+        status = take_families(c, o->families.items, o->families.count, error);
+    }
+    return status == HAR_OK ? check_all(c, error) : status;
+}
+
+void har_campaign_fini(struct har_campaign *c)
+{
+    free(c->name);
+    free(c->path);
+    free(c->planted);
+    list_free(&c->recipes, &c->recipe_count);
+    list_free(&c->faults, &c->fault_count);
+    list_free(&c->checks, &c->check_count);
+    memset(c, 0, sizeof *c);
+}
+
+uint64_t har_campaign_fault_seed(const struct har_campaign *c, int repeat)
+{
+    return c->seed + (uint64_t)repeat;
+}
+
+uint64_t har_campaign_calibration_seed(const struct har_campaign *c, int run)
+{
+    return c->seed + HAR_SEED_GAP + (uint64_t)run;
+}
+
+uint64_t har_campaign_alarm_seed(const struct har_campaign *c, int run)
+{
+    return c->seed + 2 * HAR_SEED_GAP + (uint64_t)run;
+}

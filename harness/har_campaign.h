@@ -1,0 +1,68 @@
+/* What a campaign asks for: a YAML file, then the command line, which wins.
+ * Called by the commands; must not know how a campaign is run. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "har_options.h"
+#include "har_status.h"
+#include "registry.h"
+
+/* How the trainer's operations are interleaved; names as the trainer's --schedule. */
+#define HAR_SCHEDULES(X) X(fifo) X(lazy) X(pct)
+enum har_schedule {
+#define HAR_ROW_(name) HAR_SCHEDULE_##name,
+    HAR_SCHEDULES(HAR_ROW_)
+#undef HAR_ROW_
+    HAR_SCHEDULE_COUNT
+};
+const char *har_schedule_name(enum har_schedule schedule);
+bool har_schedule_find(const char *name, enum har_schedule *out);
+
+/* Seeds of the three kinds of runs stand this far apart, so that none is ever used twice. */
+enum { HAR_SEED_GAP = 1000, HAR_DOSES_MAX = 3 };
+
+struct har_campaign {
+    char *name;
+    char *path; /* of the file */
+    char **recipes; /* paths, resolved against the campaign's folder, cheapest first or not */
+    size_t recipe_count;
+    char **faults; /* glob patterns over ids; an entry takes part if one matches */
+    size_t fault_count;
+    bool families[MUT_FAMILY_COUNT];
+    char **checks; /* names; empty = all */
+    size_t check_count;
+    bool dose_smallest, dose_usual, dose_largest;
+    int repeats;
+    uint64_t seed;
+    int horizon; /* steps; 0 = the recipe's */
+    int calibration;
+    int false_alarms;
+    int jobs; /* 0 = one per core */
+    char *planted; /* id of the always-detected fault; NULL = chosen */
+    enum har_schedule schedules[MUT_FAMILY_COUNT]; /* for faults whose trigger names none */
+    int timeout_factor;
+    int timeout_min_s;
+    int reference_timeout_s;
+    int memory_mb; /* data limit of a child; 0 = none */
+    bool first_verdict;
+};
+
+/* HAR_EUSAGE names file, line and key. Released by har_campaign_fini. */
+HAR_CHECKED enum har_status har_campaign_load(const char *path, struct har_campaign *out,
+                                              struct har_error *error);
+/* A campaign of one recipe with everything else by default: what doctor and effect work with. */
+HAR_CHECKED enum har_status har_campaign_of_recipe(const char *recipe, struct har_campaign *out,
+                                                   struct har_error *error);
+/* Overrides what the command line gave and checks the ranges of all values. */
+HAR_CHECKED enum har_status har_campaign_apply(struct har_campaign *campaign,
+                                               const struct har_options *options,
+                                               struct har_error *error);
+void har_campaign_fini(struct har_campaign *campaign);
+
+/* Seeds: fault repeats, calibration runs and false-alarm runs are disjoint. */
+uint64_t har_campaign_fault_seed(const struct har_campaign *campaign, int repeat);
+uint64_t har_campaign_calibration_seed(const struct har_campaign *campaign, int run);
+uint64_t har_campaign_alarm_seed(const struct har_campaign *campaign, int run);

@@ -1,0 +1,82 @@
+/* Everything a campaign works with: programs, recipes, results folder, children.
+ * Opened by the commands, used by the stages of a campaign; must not know their order. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "har_campaign.h"
+#include "har_options.h"
+#include "har_plan.h"
+#include "har_pool.h"
+#include "har_programs.h"
+#include "har_recipe.h"
+#include "har_store.h"
+
+/* A recipe in this campaign, with what is known of its healthy runs. */
+struct har_bench {
+    struct har_recipe recipe;
+    char *folder;          /* of its cached files */
+    int steps;             /* horizon of a run */
+    int middle_checkpoint; /* step a resumed run starts from, 0 = none */
+    orc_trace *healthy;    /* base seed, fifo; NULL before har_control_probe() */
+    orc_trace *reach;      /* reach map, NULL before */
+    orc_bounds *bounds;    /* NULL before calibration */
+    bool used;             /* the plan has a fault here */
+};
+
+struct har_lab {
+    struct har_programs programs;
+    struct har_campaign campaign;
+    struct har_bench *benches;
+    size_t bench_count;
+    struct har_plan plan;
+    har_store *store;
+    struct har_pool pool;
+    char *out;
+    uint64_t programs_hash;
+    bool keep_traces;
+    bool enabled[ORC_CHECK_COUNT];
+    double started_s;
+};
+
+/* Opens campaign, programs, recipes, database and children. Released by har_lab_close. */
+HAR_CHECKED enum har_status har_lab_open(const struct har_options *options, struct har_lab *out,
+                                         struct har_error *error);
+/* The same for one recipe (options->recipe, or a default of the source tree) without a campaign, with
+ * its files in `dir`. */
+HAR_CHECKED enum har_status har_lab_open_recipe(const struct har_options *options,
+                                                const char *otherwise, const char *dir,
+                                                struct har_lab *out, struct har_error *error);
+void har_lab_close(struct har_lab *lab); /* accepts a zeroed lab */
+
+/* Loads one recipe into a bench of this lab. */
+HAR_CHECKED enum har_status har_lab_load_bench(const struct har_lab *lab, const char *path,
+                                               struct har_bench *out, struct har_error *error);
+void har_bench_fini(struct har_bench *bench);
+
+/* One run of the trainer. */
+struct har_train {
+    const char *program; /* which trainer */
+    const char *fault;   /* text of --fault; NULL leaves the option out (production) */
+    const char *weights, *trace;
+    const char *checkpoints; /* folder, NULL = none */
+    const char *resume;      /* checkpoint, NULL = from the start */
+    uint64_t seed, schedule_seed;
+    struct har_variant variant;
+    int threads;
+    bool full; /* full trace */
+};
+/* Fills args; log and limits are the caller's. */
+void har_lab_train_args(const struct har_bench *bench, const struct har_train *train,
+                        bool horizon, struct har_args *args);
+
+/* Makes a folder and those above it. */
+HAR_CHECKED enum har_status har_lab_make_folder(const char *path, struct har_error *error);
+/* Removes a folder with all it holds, best effort; only below `root`. */
+void har_lab_remove(const char *root, const char *path);
+/* Last line of a log that says something, "" when there is none. */
+void har_lab_last_line(const char *path, char *out, size_t size);
+/* Seconds since the lab was opened. */
+double har_lab_seconds(const struct har_lab *lab);

@@ -1,0 +1,201 @@
+/* Reads the keys of a recipe that the harness needs; ignores the others.
+ * Called by har_lab.c; must not know campaigns. */
+#include "har_recipe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "har_hash.h"
+#include "har_yaml.h"
+
+struct raw_model {
+    int layers, width, ffn, context, vocab;
+};
+struct raw_text {
+    char *tokenizer, *template_name, *mask;
+};
+struct raw_data {
+    char **train;
+    char **eval;
+    unsigned train_count, eval_count;
+};
+struct raw_train {
+    int steps, rows, grad_accum, checkpoint_every;
+};
+struct raw_recipe {
+    char *name;
+    struct raw_model model;
+    struct raw_text text;
+    struct raw_data data;
+    struct raw_train train;
+};
+
+#define STRING_FIELD(key, type, member)                                                            \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 0, CYAML_UNLIMITED)
+
+static const cyaml_schema_value_t string_value = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED)};
+static const cyaml_schema_field_t model_fields[] = {
+    CYAML_FIELD_INT("layers", CYAML_FLAG_DEFAULT, struct raw_model, layers),
+    CYAML_FIELD_INT("width", CYAML_FLAG_DEFAULT, struct raw_model, width),
+    CYAML_FIELD_INT("ffn", CYAML_FLAG_DEFAULT, struct raw_model, ffn),
+    CYAML_FIELD_INT("context", CYAML_FLAG_DEFAULT, struct raw_model, context),
+    CYAML_FIELD_INT("vocab", CYAML_FLAG_DEFAULT, struct raw_model, vocab), CYAML_FIELD_END};
+static const cyaml_schema_field_t text_fields[] = {
+    STRING_FIELD("tokenizer", struct raw_text, tokenizer),
+    STRING_FIELD("template", struct raw_text, template_name),
+    STRING_FIELD("mask", struct raw_text, mask), CYAML_FIELD_END};
+static const cyaml_schema_field_t data_fields[] = {
+    CYAML_FIELD_SEQUENCE("train", CYAML_FLAG_POINTER, struct raw_data, train, &string_value, 1,
+                         CYAML_UNLIMITED),
+    CYAML_FIELD_SEQUENCE("eval", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw_data, eval,
+                         &string_value, 0, CYAML_UNLIMITED),
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t train_fields[] = {
+    CYAML_FIELD_INT("steps", CYAML_FLAG_DEFAULT, struct raw_train, steps),
+    CYAML_FIELD_INT("rows", CYAML_FLAG_DEFAULT, struct raw_train, rows),
+    CYAML_FIELD_INT("grad_accum", CYAML_FLAG_DEFAULT, struct raw_train, grad_accum),
+    CYAML_FIELD_INT("checkpoint_every", CYAML_FLAG_OPTIONAL, struct raw_train, checkpoint_every),
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t recipe_fields[] = {
+    STRING_FIELD("name", struct raw_recipe, name),
+    CYAML_FIELD_MAPPING("model", CYAML_FLAG_DEFAULT, struct raw_recipe, model, model_fields),
+    CYAML_FIELD_MAPPING("text", CYAML_FLAG_DEFAULT, struct raw_recipe, text, text_fields),
+    CYAML_FIELD_MAPPING("data", CYAML_FLAG_DEFAULT, struct raw_recipe, data, data_fields),
+    CYAML_FIELD_MAPPING("train", CYAML_FLAG_DEFAULT, struct raw_recipe, train, train_fields),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t recipe_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_recipe, recipe_fields)};
+
+static bool resolve_list(const char *base, char **from, size_t count, char ***out)
+{
+    *out = calloc(count + 1, sizeof **out);
+    if (*out == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        (*out)[i] = har_yaml_resolve(base, from[i]);
+        if ((*out)[i] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Multiply-adds of forward and backward: three products per parameter and token. */
+static double run_cost(const struct raw_recipe *raw)
+{
+    const double width = raw->model.width;
+    const double layer = 4.0 * width * width + 3.0 * width * raw->model.ffn;
+    const double parameters = raw->model.layers * layer + width * raw->model.vocab;
+    return 3.0 * parameters * raw->model.context * raw->train.rows * raw->train.grad_accum *
+           raw->train.steps;
+}
+
+static enum har_status check_ranges(const char *path, const struct raw_recipe *raw,
+                                    struct har_error *error)
+{
+    if (raw->train.steps < 1 || raw->train.checkpoint_every < 0 || raw->model.vocab < 1 ||
+        raw->train.rows < 1 || raw->train.grad_accum < 1) {
+        return har_fail(error, HAR_EUSAGE,
+                        "%s: steps, rows, grad_accum and vocab must be at least 1", path);
+    }
+    if (raw->name[0] == '\0' || strchr(raw->name, '/') != NULL) {
+        return har_fail(error, HAR_EUSAGE, "%s: name '%s' must be usable as a file name", path,
+                        raw->name);
+    }
+    return HAR_OK;
+}
+
+static bool recipe_copy(const char *path, const struct raw_recipe *raw, struct har_recipe *out)
+{
+    char *layout = NULL;
+    out->path = strdup(path);
+    out->name = strdup(raw->name);
+    out->tokenizer = har_yaml_resolve(path, raw->text.tokenizer);
+    out->template_name = strdup(raw->text.template_name);
+    out->mask = strdup(raw->text.mask);
+    if (asprintf(&layout, "../templates/%s.jinja", raw->text.template_name) >= 0) {
+        out->template_path = har_yaml_resolve(path, layout);
+        free(layout);
+    }
+    out->train_count = raw->data.train_count;
+    out->eval_count = raw->data.eval_count;
+    out->steps = raw->train.steps;
+    out->checkpoint_every = raw->train.checkpoint_every;
+    out->vocab = raw->model.vocab;
+    out->cost = run_cost(raw);
+    return resolve_list(path, raw->data.train, raw->data.train_count, &out->train) &&
+           resolve_list(path, raw->data.eval, raw->data.eval_count, &out->eval) &&
+           out->path != NULL && out->name != NULL && out->tokenizer != NULL &&
+           out->template_name != NULL && out->template_path != NULL && out->mask != NULL;
+}
+
+static enum har_status hash_inputs(struct har_recipe *recipe, struct har_error *error)
+{
+    recipe->file_hash = HAR_HASH_START;
+    enum har_status status = har_hash_file(recipe->path, &recipe->file_hash, error);
+    recipe->inputs_hash = recipe->file_hash;
+    if (status == HAR_OK) {
+        status = har_hash_file(recipe->tokenizer, &recipe->inputs_hash, error);
+    }
+    for (size_t i = 0; status == HAR_OK && i < recipe->train_count; i++) {
+        status = har_hash_file(recipe->train[i], &recipe->inputs_hash, error);
+    }
+    for (size_t i = 0; status == HAR_OK && i < recipe->eval_count; i++) {
+        status = har_hash_file(recipe->eval[i], &recipe->inputs_hash, error);
+    }
+    return status;
+}
+
+enum har_status har_recipe_load(const char *path, struct har_recipe *out, struct har_error *error)
+{
+    struct raw_recipe *raw = NULL;
+    memset(out, 0, sizeof *out);
+    enum har_status status = har_yaml_load(path, &recipe_schema, true, (void **)&raw, error);
+    if (status == HAR_OK) {
+        status = check_ranges(path, raw, error);
+    }
+    if (status == HAR_OK && !recipe_copy(path, raw, out)) {
+        status = har_fail(error, HAR_EMEMORY, "%s: no memory", path);
+    }
+    if (status == HAR_OK) {
+        status = hash_inputs(out, error);
+    }
+    if (status != HAR_OK) {
+        har_recipe_fini(out);
+    }
+    har_yaml_free(&recipe_schema, raw);
+    return status;
+}
+
+static void free_list(char **list, size_t count)
+{
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        free(list[i]);
+    }
+    free(list);
+}
+
+void har_recipe_fini(struct har_recipe *recipe)
+{
+    free(recipe->path);
+    free(recipe->name);
+    free(recipe->tokenizer);
+    free(recipe->template_name);
+    free(recipe->template_path);
+    free(recipe->mask);
+    free_list(recipe->train, recipe->train_count);
+    free_list(recipe->eval, recipe->eval_count);
+    memset(recipe, 0, sizeof *recipe);
+}
+
+int har_recipe_middle_checkpoint(int checkpoint_every, int steps)
+{
+    if (checkpoint_every < 1 || checkpoint_every >= steps) {
+        return 0;
+    }
+    const int middle = steps / 2 / checkpoint_every * checkpoint_every;
+    return middle > 0 ? middle : checkpoint_every;
+}

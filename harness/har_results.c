@@ -1,0 +1,396 @@
+/* Loads stored cases, joins repeats, counts.
+ * Called by reports, gate and explain; must not know how the facts came about. */
+#include "har_results.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEATS_MAX = 1000 };
+
+/* Facts of the repeats of one entry, while they are joined. */
+struct repeats {
+    enum har_outcome outcomes[REPEATS_MAX];
+    double reached[REPEATS_MAX], infected[REPEATS_MAX], detected[REPEATS_MAX];
+    double steps[ORC_CHECK_COUNT][REPEATS_MAX];
+    size_t fired[ORC_CHECK_COUNT];
+    size_t count, reached_count, infected_count, detected_count;
+};
+
+struct loading {
+    struct har_results *results;
+    struct repeats *repeats; /* one per entry */
+    bool failed;
+};
+
+static char *copy(const char *text, bool *failed)
+{
+    char *const out = strdup(text != NULL ? text : "");
+    *failed = *failed || out == NULL;
+    return out;
+}
+
+static int whole(const char *text)
+{
+    return text != NULL ? atoi(text) : 0;
+}
+
+static void load_entry(void *context, int columns, char **v)
+{
+    struct loading *const l = context;
+    struct har_result *const entries =
+        realloc(l->results->entries, (l->results->count + 1) * sizeof *entries);
+    (void)columns;
+    if (entries == NULL) {
+        l->failed = true;
+        return;
+    }
+    l->results->entries = entries;
+    struct har_result *const e = &entries[l->results->count++];
+    memset(e, 0, sizeof *e);
+    e->id = copy(v[0], &l->failed);
+    e->fault = copy(v[1], &l->failed);
+    e->number = (unsigned)whole(v[2]);
+    e->dose = v[3] != NULL ? strtod(v[3], NULL) : (double)NAN;
+    for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
+        if (strcmp(mut_family_name((enum mut_family)i), v[4]) == 0) {
+            e->family = (enum mut_family)i;
+        }
+    }
+    snprintf(e->class_, sizeof e->class_, "%s", v[5]);
+    snprintf(e->expectation, sizeof e->expectation, "%s", v[6]);
+    e->recipe = copy(v[7], &l->failed);
+    e->schedule = copy(v[8], &l->failed);
+    e->driver = copy(v[9], &l->failed);
+    e->reason = copy(v[10], &l->failed);
+    e->horizon = whole(v[11]);
+    e->detail = copy("", &l->failed);
+    e->reproduce = copy("", &l->failed);
+    e->reached = -1;
+    e->first_check = -1;
+}
+
+static int entry_index(const struct har_results *results, const char *id)
+{
+    for (size_t i = 0; i < results->count; i++) {
+        if (strcmp(results->entries[i].id, id) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static void set_text(char **place, const char *text, bool *failed)
+{
+    free(*place);
+    *place = copy(text, failed);
+}
+
+static void load_case(void *context, int columns, char **v)
+{
+    struct loading *const l = context;
+    const int index = entry_index(l->results, v[0]);
+    enum har_outcome outcome;
+    (void)columns;
+    if (index < 0 || l->repeats[index].count == REPEATS_MAX ||
+        !har_outcome_find(v[1], &outcome)) {
+        return;
+    }
+    struct repeats *const r = &l->repeats[index];
+    struct har_result *const e = &l->results->entries[index];
+    r->outcomes[r->count++] = outcome;
+    if (whole(v[2]) >= 0) {
+        r->reached[r->reached_count++] = whole(v[2]);
+    }
+    if (whole(v[3]) > 0) {
+        r->infected[r->infected_count++] = whole(v[3]);
+    }
+    if (whole(v[4]) > 0) {
+        r->detected[r->detected_count++] = whole(v[4]);
+    }
+    if (e->detail[0] == '\0' || outcome != HAR_OUTCOME_detected) {
+        set_text(&e->detail, v[6], &l->failed);
+    }
+    if (e->reproduce[0] == '\0') {
+        set_text(&e->reproduce, v[7], &l->failed);
+    }
+    enum orc_check_id check;
+    if (e->first_check < 0 && v[5] != NULL && orc_check_find(v[5], &check)) {
+        e->first_check = (int)check;
+    }
+}
+
+static void load_verdict(void *context, int columns, char **v)
+{
+    struct loading *const l = context;
+    const int index = entry_index(l->results, v[0]);
+    enum orc_check_id check;
+    (void)columns;
+    if (index < 0 || v[1] == NULL || !orc_check_find(v[1], &check)) {
+        return;
+    }
+    struct repeats *const r = &l->repeats[index];
+    if (whole(v[2]) != 0) {
+        l->results->entries[index].applicable[check] = true;
+    }
+    if (whole(v[3]) != 0 && r->fired[check] < REPEATS_MAX) {
+        r->steps[check][r->fired[check]++] = whole(v[4]);
+    }
+}
+
+static int median_step(double *values, size_t count, int none)
+{
+    return count == 0 ? none : (int)floor(har_stats_median(values, count));
+}
+
+static void join_entry(struct har_result *e, struct repeats *r)
+{
+    e->run = r->count > 0;
+    e->repeats = r->count;
+    if (r->count == 0) {
+        /* Without a recipe there is nothing to run; with one, the case is missing. */
+        e->outcome = e->recipe[0] == '\0' ? HAR_OUTCOME_not_reached : HAR_OUTCOME_no_verdict;
+        return;
+    }
+    e->outcome = har_outcome_join(r->outcomes, r->count, &e->detected_repeats, &e->relevant);
+    e->reached = median_step(r->reached, r->reached_count, -1);
+    e->infected = median_step(r->infected, r->infected_count, 0);
+    e->detected = e->outcome == HAR_OUTCOME_detected
+                      ? median_step(r->detected, r->detected_count, 0)
+                      : 0;
+    int first = 0;
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        if (e->relevant > 0 && r->fired[i] >= e->relevant) {
+            e->check_steps[i] = median_step(r->steps[i], r->fired[i], 0);
+            if (first == 0 || e->check_steps[i] < first) {
+                first = e->check_steps[i];
+                e->first_check = i;
+            }
+        }
+    }
+    if (e->outcome != HAR_OUTCOME_detected && e->outcome != HAR_OUTCOME_flaky) {
+        e->first_check = -1;
+    }
+}
+
+static void load_oracle(void *context, int columns, char **v)
+{
+    struct loading *const l = context;
+    struct har_results *const r = l->results;
+    struct har_oracle_result *const items =
+        realloc(r->oracle, (r->oracle_count + 1) * sizeof *items);
+    (void)columns;
+    if (items == NULL) {
+        l->failed = true;
+        return;
+    }
+    r->oracle = items;
+    items[r->oracle_count++] = (struct har_oracle_result){.id = copy(v[0], &l->failed),
+                                                          .why = copy(v[1], &l->failed),
+                                                          .killed = whole(v[2]) != 0,
+                                                          .detail = copy(v[3], &l->failed)};
+}
+
+static void load_alarms(void *context, int columns, char **v)
+{
+    struct har_summary *const s = context;
+    (void)columns;
+    const size_t count = (size_t)whole(v[1]);
+    if (strcmp(v[0], "alarm") == 0) {
+        s->false_alarms += count;
+        s->healthy_runs += count;
+    } else if (strcmp(v[0], "quiet") == 0) {
+        s->healthy_runs += count;
+    } else {
+        s->healthy_lost += count;
+    }
+}
+
+static void load_seconds(void *context, int columns, char **v)
+{
+    struct har_summary *const s = context;
+    (void)columns;
+    s->seconds = v[0] != NULL ? strtod(v[0], NULL) : 0.0;
+}
+
+bool har_results_counts(const struct har_result *e)
+{
+    return strcmp(e->expectation, "KILL") == 0 &&
+           (e->outcome == HAR_OUTCOME_detected || e->outcome == HAR_OUTCOME_missed ||
+            e->outcome == HAR_OUTCOME_flaky || e->outcome == HAR_OUTCOME_crashed ||
+            e->outcome == HAR_OUTCOME_timed_out);
+}
+
+static void count_entry(const struct har_result *e, struct har_summary *s, double *steps,
+                        size_t *step_count)
+{
+    s->entries++;
+    s->kill += strcmp(e->expectation, "KILL") == 0;
+    s->equivalent += strcmp(e->expectation, "EQUIVALENT") == 0;
+    s->gap += strcmp(e->expectation, "GAP") == 0;
+    if (strcmp(e->expectation, "KILL") != 0) {
+        return;
+    }
+    s->outcomes[e->outcome]++;
+    s->missing += !e->run && e->recipe[0] != '\0';
+    if (!har_results_counts(e)) {
+        return;
+    }
+    s->rate_below++;
+    steps[(*step_count)++] = e->detected > 0 ? har_outcome_steps(e->reached, e->detected) : HUGE_VAL;
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        s->alone[i] += e->check_steps[i] > 0;
+    }
+}
+
+static bool summarise(struct har_results *r)
+{
+    struct har_summary *const s = &r->summary;
+    double *const steps = calloc(r->count + 1, sizeof *steps);
+    size_t step_count = 0;
+    if (steps == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        count_entry(&r->entries[i], s, steps, &step_count);
+    }
+    const size_t detected = s->outcomes[HAR_OUTCOME_detected];
+    s->rate = s->rate_below > 0 ? (double)detected / (double)s->rate_below : (double)NAN;
+    s->rate_interval = har_stats_proportion(detected, s->rate_below, 0.95);
+    s->alarm_interval = har_stats_proportion(s->false_alarms, s->healthy_runs, 0.95);
+    s->median_steps = har_stats_median(steps, step_count);
+    free(steps);
+    return true;
+}
+
+static enum har_status load_texts(har_store *store, struct har_results *r, struct har_error *error)
+{
+    const struct {
+        const char *key;
+        char **place;
+    } texts[] = {{"campaign", &r->name},
+                 {"provenance", &r->provenance},
+                 {"plan_hash", &r->plan_hash},
+                 {"planted", &r->planted},
+                 {"controls", &r->controls}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const enum har_status status =
+            har_store_get_text(store, texts[i].key, texts[i].place, error);
+        if (status != HAR_OK) {
+            return status;
+        }
+        if (*texts[i].place == NULL && (*texts[i].place = strdup("")) == NULL) {
+            return har_fail(error, HAR_EMEMORY, "no memory for results");
+        }
+    }
+    return HAR_OK;
+}
+
+static enum har_status load_facts(har_store *store, struct loading *l, struct har_error *error)
+{
+    struct har_results *const r = l->results;
+    const struct {
+        const char *sql;
+        har_store_row *row;
+        void *context;
+    } queries[] = {
+        {"SELECT entry, outcome, reached, infected, detected, first_check, detail, reproduce FROM"
+         " cases WHERE kind = 'fault' ORDER BY seed",
+         load_case, l},
+        {"SELECT cases.entry, check_name, applicable, fired, step FROM verdicts JOIN cases ON"
+         " case_key = key WHERE kind = 'fault' AND outcome = 'detected'",
+         load_verdict, l},
+        {"SELECT id, why, killed, detail FROM oracle_fault ORDER BY id", load_oracle, l},
+        {"SELECT outcome, count(*) FROM cases WHERE kind = 'alarm' GROUP BY outcome", load_alarms,
+         &r->summary},
+        {"SELECT sum(seconds) FROM session", load_seconds, &r->summary},
+    };
+    enum har_status status = HAR_OK;
+    for (size_t i = 0; status == HAR_OK && i < sizeof queries / sizeof queries[0]; i++) {
+        status = har_store_query(store, queries[i].sql, queries[i].row, queries[i].context, error);
+    }
+    return status;
+}
+
+enum har_status har_results_load(har_store *store, struct har_results *out, struct har_error *error)
+{
+    struct loading l = {.results = out};
+    memset(out, 0, sizeof *out);
+    enum har_status status = load_texts(store, out, error);
+    if (status == HAR_OK) {
+        status = har_store_query(store,
+                                 "SELECT id, fault, number, dose, family, class, expectation,"
+                                 " recipe, schedule, driver, reason, horizon FROM entry"
+                                 " ORDER BY position",
+                                 load_entry, &l, error);
+    }
+    l.repeats = calloc(out->count + 1, sizeof *l.repeats);
+    if (status == HAR_OK && l.repeats == NULL) {
+        status = har_fail(error, HAR_EMEMORY, "no memory for results");
+    }
+    if (status == HAR_OK) {
+        status = load_facts(store, &l, error);
+    }
+    for (size_t i = 0; status == HAR_OK && i < out->count; i++) {
+        join_entry(&out->entries[i], &l.repeats[i]);
+    }
+    if (status == HAR_OK && (l.failed || !summarise(out))) {
+        status = har_fail(error, HAR_EMEMORY, "no memory for results");
+    }
+    free(l.repeats);
+    if (status != HAR_OK) {
+        har_results_fini(out);
+    }
+    return status;
+}
+
+void har_results_fini(struct har_results *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        struct har_result *const e = &r->entries[i];
+        char *const texts[] = {e->id,     e->fault,  e->recipe, e->schedule,
+                               e->driver, e->reason, e->detail, e->reproduce};
+        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+            free(texts[k]);
+        }
+    }
+    for (size_t i = 0; i < r->oracle_count; i++) {
+        free(r->oracle[i].id);
+        free(r->oracle[i].why);
+        free(r->oracle[i].detail);
+    }
+    free(r->entries);
+    free(r->oracle);
+    free(r->name);
+    free(r->provenance);
+    free(r->plan_hash);
+    free(r->planted);
+    free(r->controls);
+    memset(r, 0, sizeof *r);
+}
+
+double har_results_family_rate(const struct har_results *r, enum mut_family family,
+                               size_t *detected, size_t *n)
+{
+    *detected = *n = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->entries[i].family == family && har_results_counts(&r->entries[i])) {
+            ++*n;
+            *detected += r->entries[i].outcome == HAR_OUTCOME_detected;
+        }
+    }
+    return *n > 0 ? (double)*detected / (double)*n : (double)NAN;
+}
+
+enum har_status har_results_status(const struct har_results *r)
+{
+    enum har_status status = HAR_OK;
+    if (r->summary.false_alarms > 0) {
+        status = har_status_worse(status, HAR_EALARM);
+    }
+    if (r->summary.outcomes[HAR_OUTCOME_no_verdict] > 0 || r->summary.healthy_lost > 0) {
+        status = har_status_worse(status, HAR_EINCOMPLETE);
+    }
+    return status;
+}

@@ -1,0 +1,67 @@
+/* The stored facts as the reports and the gate see them: entries with joined outcomes, and a summary.
+ * Called by reports, gate and explain; must not know how the facts came about. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "har_outcome.h"
+#include "har_stats.h"
+#include "har_store.h"
+#include "registry.h"
+
+struct har_result {
+    char *id, *fault, *recipe, *schedule, *driver, *reason, *detail, *reproduce;
+    unsigned number;
+    double dose; /* NaN = none */
+    enum mut_family family;
+    char class_[16], expectation[16];
+    int horizon;
+    enum har_outcome outcome;
+    bool run;                 /* at least one case is stored */
+    size_t repeats, relevant; /* stored, and those that were infected, latent or dead */
+    size_t detected_repeats;
+    int reached, infected, detected;    /* medians over repeats; -1, 0, 0 = unknown or none */
+    int first_check;                    /* enum orc_check_id, -1 = none */
+    int check_steps[ORC_CHECK_COUNT];   /* step at which the check fired in every relevant repeat; 0 */
+    bool applicable[ORC_CHECK_COUNT];
+};
+
+struct har_oracle_result {
+    char *id, *why, *detail;
+    bool killed;
+};
+
+struct har_summary {
+    size_t entries, kill, equivalent, gap;
+    size_t outcomes[HAR_OUTCOME_COUNT]; /* of entries expected KILL */
+    size_t rate_below;                  /* denominator of the detection rate */
+    double rate;                        /* NaN when nothing counts */
+    struct har_interval rate_interval;
+    size_t alone[ORC_CHECK_COUNT]; /* entries that this check alone would have detected */
+    size_t healthy_runs, false_alarms, healthy_lost;
+    struct har_interval alarm_interval;
+    double median_steps; /* from reached; infinite when beyond the horizon, NaN when nothing counts */
+    double seconds;
+    size_t missing; /* cases of the plan without a stored outcome */
+};
+
+struct har_results {
+    struct har_result *entries;
+    size_t count;
+    struct har_oracle_result *oracle;
+    size_t oracle_count;
+    char *name, *provenance, *plan_hash, *planted, *controls; /* stored texts, may be "" */
+    struct har_summary summary;
+};
+
+HAR_CHECKED enum har_status har_results_load(har_store *store, struct har_results *out,
+                                             struct har_error *error);
+void har_results_fini(struct har_results *results);
+/* Detection rate and interval of one family; n = 0 when none counts. */
+double har_results_family_rate(const struct har_results *results, enum mut_family family,
+                               size_t *detected, size_t *n);
+/* Whether an entry stands in the denominator of the detection rate. */
+bool har_results_counts(const struct har_result *result);
+/* Exit status of a campaign: alarms, then missing verdicts. */
+enum har_status har_results_status(const struct har_results *results);

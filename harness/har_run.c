@@ -1,0 +1,327 @@
+/* The stages of a campaign in order.
+ * Called by cmd_run.c and cmd_null.c; must not know options or output. */
+#include "har_run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "har_calibrate.h"
+#include "har_case.h"
+#include "har_control.h"
+#include "har_hash.h"
+#include "har_provenance.h"
+#include "har_selftest.h"
+
+enum har_status har_run_plan(struct har_lab *lab, bool all, struct har_error *error)
+{
+    struct har_place *const places = calloc(lab->bench_count, sizeof *places);
+    if (places == NULL) {
+        return har_fail(error, HAR_EMEMORY, "no memory for %zu recipes", lab->bench_count);
+    }
+    enum har_status status = har_control_probe(lab, error);
+    for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
+        places[i] = har_control_place(&lab->benches[i]);
+        lab->benches[i].used = all;
+    }
+    if (status == HAR_OK) {
+        status = har_plan_make(&lab->campaign, places, lab->bench_count, &lab->plan, error);
+    }
+    for (size_t i = 0; status == HAR_OK && i < lab->plan.count; i++) {
+        if (lab->plan.entries[i].place >= 0) {
+            lab->benches[lab->plan.entries[i].place].used = true;
+        }
+    }
+    const char *planted = NULL;
+    int place = -1;
+    struct har_variant variant;
+    if (status == HAR_OK && lab->plan.count > 0) {
+        status = har_control_find_planted(lab, &planted, &place, &variant, error);
+    }
+    if (status == HAR_OK && place >= 0) {
+        lab->benches[place].used = true;
+    }
+    free(places);
+    return status;
+}
+
+static uint64_t hash_number(uint64_t hash, uint64_t value)
+{
+    return har_hash_bytes(hash, &value, sizeof value);
+}
+
+/* Everything that can change a result: programs, recipes with their data, faults, seeds, checks. */
+static uint64_t plan_hash(const struct har_lab *lab)
+{
+    const struct har_campaign *const c = &lab->campaign;
+    const uint64_t numbers[] = {
+        lab->programs_hash,         (uint64_t)c->repeats,        c->seed,
+        (uint64_t)c->horizon,       (uint64_t)c->calibration,    (uint64_t)c->false_alarms,
+        (uint64_t)c->first_verdict, (uint64_t)c->timeout_factor, (uint64_t)c->timeout_min_s,
+        (uint64_t)c->memory_mb};
+    uint64_t hash = HAR_HASH_START;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        hash = hash_number(hash, numbers[i]);
+    }
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        hash = hash_number(hash, lab->enabled[i]);
+    }
+    for (size_t i = 0; i < lab->bench_count; i++) {
+        hash = hash_number(hash, lab->benches[i].recipe.inputs_hash);
+    }
+    hash = har_hash_string(hash, c->planted != NULL ? c->planted : "");
+    for (size_t i = 0; i < lab->plan.count; i++) {
+        const struct har_entry *const e = &lab->plan.entries[i];
+        hash = har_hash_string(hash, e->id);
+        hash = har_hash_string(hash, e->fault->faulty);
+        hash = hash_number(hash, (uint64_t)(int64_t)e->place);
+        hash = hash_number(hash, (uint64_t)e->variant.schedule * 2 + e->variant.tasks);
+    }
+    return hash;
+}
+
+static enum har_status store_plan(struct har_lab *lab, struct har_error *error)
+{
+    const size_t count = lab->plan.count;
+    struct har_entry_record *const records = calloc(count + 1, sizeof *records);
+    if (records == NULL) {
+        return har_fail(error, HAR_EMEMORY, "no memory for the plan");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct har_entry *const e = &lab->plan.entries[i];
+        const struct har_bench *const bench = e->place >= 0 ? &lab->benches[e->place] : NULL;
+        records[i] = (struct har_entry_record){
+            .id = e->id,
+            .fault = e->fault->id,
+            .family = mut_family_name(e->fault->family),
+            .class_ = mut_class_name(e->fault->class_),
+            .expectation = mut_expect_name(e->fault->expect),
+            .recipe = bench != NULL ? bench->recipe.name : "",
+            .schedule = har_schedule_name(e->variant.schedule),
+            .driver = e->variant.tasks ? "tasks" : "single",
+            .reason = e->reason,
+            .number = e->fault->number,
+            .dose = e->dose,
+            .horizon = bench != NULL ? bench->steps : 0};
+    }
+    const enum har_status status = har_store_put_plan(lab->store, records, count, error);
+    free(records);
+    return status;
+}
+
+static enum har_status store_texts(struct har_lab *lab, const char *hash, struct har_error *error)
+{
+    char *provenance = NULL;
+    enum har_status status = har_provenance_json(lab, &provenance, error);
+    const struct {
+        const char *key, *value;
+    } texts[] = {{"plan_hash", hash},
+                 {"campaign", lab->campaign.name},
+                 {"campaign_path", lab->campaign.path},
+                 {"provenance", provenance}};
+    for (size_t i = 0; status == HAR_OK && i < sizeof texts / sizeof texts[0]; i++) {
+        status = har_store_put_text(lab->store, texts[i].key, texts[i].value, error);
+    }
+    free(provenance);
+    return status;
+}
+
+enum har_status har_run_claim(struct har_lab *lab, struct har_error *error)
+{
+    char hash[20];
+    char *stored = NULL;
+    snprintf(hash, sizeof hash, "%016" PRIx64, plan_hash(lab));
+    enum har_status status = har_store_get_text(lab->store, "plan_hash", &stored, error);
+    if (status == HAR_OK && stored != NULL && strcmp(stored, hash) != 0) {
+        status = har_fail(error, HAR_EMISMATCH,
+                          "%s holds results of another plan (%s, now %s): other faults, recipes, "
+                          "options or programs; use another --out or remove that folder",
+                          lab->out, stored, hash);
+    } else if (status == HAR_OK && stored == NULL) {
+        status = store_plan(lab, error);
+        if (status == HAR_OK) {
+            status = store_texts(lab, hash, error);
+        }
+    }
+    free(stored);
+    return status;
+}
+
+/* All fault cases of the plan; *count of them in a new array. */
+static enum har_status make_cases(struct har_lab *lab, struct har_case **out, size_t *count,
+                                  struct har_artifacts *set, struct har_error *error)
+{
+    const size_t most = lab->plan.count * (size_t)lab->campaign.repeats;
+    enum har_status status = HAR_OK;
+    *count = 0;
+    *out = calloc(most + 1, sizeof **out);
+    if (*out == NULL) {
+        return har_fail(error, HAR_EMEMORY, "no memory for %zu cases", most);
+    }
+    for (size_t i = 0; i < lab->plan.count; i++) {
+        const struct har_entry *const e = &lab->plan.entries[i];
+        for (int r = 0; e->place >= 0 && status == HAR_OK && r < lab->campaign.repeats; r++) {
+            status = har_case_init(lab, &lab->benches[e->place], HAR_CASE_fault, e->id,
+                                   har_campaign_fault_seed(&lab->campaign, r), e->variant,
+                                   &(*out)[*count], error);
+            if (status == HAR_OK) {
+                har_case_need(&(*out)[*count], set);
+                ++*count;
+            }
+        }
+    }
+    return status;
+}
+
+static void free_cases(struct har_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        har_case_fini(&cases[i]);
+    }
+    free(cases);
+}
+
+static enum har_status run_faults(struct har_lab *lab, struct har_error *error)
+{
+    struct har_case *cases = NULL;
+    size_t count = 0;
+    struct har_artifacts set = {0};
+    enum har_status status = make_cases(lab, &cases, &count, &set, error);
+    if (status == HAR_OK) {
+        status = har_artifacts_make(lab, &set, error);
+    }
+    if (status == HAR_OK) {
+        status = har_cases_run(lab, cases, count, "faults", error);
+    }
+    har_artifacts_fini(&set);
+    free_cases(cases, count);
+    return status;
+}
+
+static enum har_status store_controls(struct har_lab *lab, enum har_status status,
+                                      struct har_error *error)
+{
+    char text[1100];
+    const char *planted = NULL;
+    int place = -1;
+    struct har_variant variant;
+    if (status == HAR_ECONTROL) {
+        snprintf(text, sizeof text, "failed: %s", error->text);
+        return har_status_worse(status, har_store_put_text(lab->store, "controls", text, NULL));
+    }
+    if (status != HAR_OK) {
+        return status;
+    }
+    status = har_control_find_planted(lab, &planted, &place, &variant, error);
+    if (status == HAR_OK) {
+        snprintf(text, sizeof text,
+                 "passed: every twin unarmed equals production bit for bit, planted fault %s is "
+                 "detected", planted);
+        status = har_store_put_text(lab->store, "controls", text, error);
+    }
+    return status;
+}
+
+enum har_status har_run_stages(struct har_lab *lab, bool faults, struct har_error *error)
+{
+    enum har_status status = har_control_identity(lab, error);
+    if (status == HAR_OK) {
+        status = har_calibrate_bounds(lab, error);
+    }
+    if (status == HAR_OK && faults && lab->plan.count > 0) {
+        status = har_control_planted(lab, error);
+    }
+    if (faults) {
+        status = store_controls(lab, status, error);
+    }
+    if (status == HAR_OK) {
+        status = har_calibrate_alarms(lab, error);
+    }
+    if (status == HAR_OK && faults) {
+        status = run_faults(lab, error);
+    }
+    if (status == HAR_OK && faults && lab->plan.count > 0) {
+        status = har_selftest_run(lab, error);
+    }
+    return status;
+}
+
+enum har_status har_run_close(struct har_lab *lab, struct har_error *error)
+{
+    char now[32];
+    const time_t clock = time(NULL);
+    struct tm parts;
+    gmtime_r(&clock, &parts);
+    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return har_store_add_session(lab->store, now, har_lab_seconds(lab), error);
+}
+
+/* Seconds of child processes the campaign still needs, by measured healthy and reference runs. */
+static enum har_status estimate(struct har_lab *lab, double *seconds, struct har_error *error)
+{
+    struct har_artifacts set = {0};
+    const struct har_campaign *const c = &lab->campaign;
+    const struct har_variant plain = {HAR_SCHEDULE_fifo, false};
+    for (size_t i = 0; i < lab->bench_count; i++) {
+        if (lab->benches[i].used) {
+            har_artifacts_need(&set, &lab->benches[i], c->seed, plain);
+        }
+    }
+    enum har_status status = har_artifacts_make(lab, &set, error);
+    har_artifacts_fini(&set);
+    *seconds = 0.0;
+    for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
+        const char *const recipe = lab->benches[i].recipe.name;
+        double healthy = 0.0;
+        double reference = 0.0;
+        size_t entries = 0;
+        for (size_t e = 0; e < lab->plan.count; e++) {
+            entries += lab->plan.entries[e].place == (int)i;
+        }
+        status = har_store_longest_run(lab->store, recipe, "healthy", &healthy, error);
+        if (status == HAR_OK) {
+            status = har_store_longest_run(lab->store, recipe, "reference", &reference, error);
+        }
+        const double nulls = lab->benches[i].used ? c->calibration + c->false_alarms : 0.0;
+        const double runs = HAR_ROLE_COUNT * (double)entries * c->repeats;
+        *seconds += nulls * (healthy + reference) + runs * healthy +
+                    HAR_ROLE_COUNT * healthy * c->false_alarms + c->repeats * reference;
+    }
+    *seconds /= lab->pool.jobs_at_once;
+    return status;
+}
+
+enum har_status har_run_describe(struct har_lab *lab, struct har_text *out,
+                                 struct har_error *error)
+{
+    double seconds = 0.0;
+    size_t placed = 0;
+    enum har_status status = estimate(lab, &seconds, error);
+    if (status != HAR_OK) {
+        return status;
+    }
+    har_text_addf(out, "%-11s %-40s %-10s %-14s %-5s %s\n", "family", "fault", "expect", "recipe",
+                  "sched", "driver");
+    for (size_t i = 0; i < lab->plan.count; i++) {
+        const struct har_entry *const e = &lab->plan.entries[i];
+        placed += e->place >= 0;
+        har_text_addf(out, "%-11s %-40s %-10s %-14s %-5s %s\n",
+                      mut_family_name(e->fault->family), e->id, mut_expect_name(e->fault->expect),
+                      e->place >= 0 ? lab->benches[e->place].recipe.name : "-",
+                      har_schedule_name(e->variant.schedule),
+                      e->place >= 0           ? e->variant.tasks ? "tasks" : "single"
+                                              : e->reason);
+    }
+    har_text_addf(out,
+                  "\n%zu entries, %zu with a recipe, %d repeat%s, seeds from %" PRIu64
+                  "; %d calibration and %d false-alarm runs per recipe; plan %016" PRIx64
+                  "\nabout %.0f s with %d children at once\n",
+                  lab->plan.count, placed, lab->campaign.repeats,
+                  lab->campaign.repeats == 1 ? "" : "s", lab->campaign.seed,
+                  lab->campaign.calibration, lab->campaign.false_alarms, plan_hash(lab), seconds,
+                  lab->pool.jobs_at_once);
+    return out->failed ? har_fail(error, HAR_EMEMORY, "no memory for the plan") : HAR_OK;
+}
