@@ -44,7 +44,7 @@ typedef int dev_event;  /* 0 is never an event */
 /* How queued operations are interleaved with the host. All are functions of (program, seed). */
 enum dev_sched {
     DEV_SCHED_FIFO, /* each operation at once, in issue order (launch-blocking) */
-    DEV_SCHED_LAZY, /* streams run only while the host waits */
+    DEV_SCHED_LAZY, /* streams run only while the host waits; the seed draws how far ahead each */
     DEV_SCHED_PCT   /* random priorities of host and streams, redrawn every 1, 3, 10 or all steps */
 };
 

@@ -118,19 +118,9 @@ static size_t find_range(const struct dev_region *r, uintptr_t at)
     return low;
 }
 
-/* Makes `at` the start of a range and returns its index in *index; at may be the end of the region.
- */
-static bool cut(struct dev_checker *c, struct dev_region *r, uintptr_t at, size_t *index)
+/* Splits range i at `at`, an address inside it. */
+static bool split_range(struct dev_checker *c, struct dev_region *r, size_t i, uintptr_t at)
 {
-    if (at == r->hi) {
-        *index = r->count;
-        return true;
-    }
-    const size_t i = find_range(r, at);
-    if (r->ranges[i].lo == at) {
-        *index = i;
-        return true;
-    }
     if (!reserve_range(r) || !reserve_segment(c)) {
         return false;
     }
@@ -139,16 +129,29 @@ static bool cut(struct dev_checker *c, struct dev_region *r, uintptr_t at, size_
     const int segment = take_segment(c);
     c->segments[segment] = c->segments[r->ranges[i].segment];
     r->ranges[i + 1] = (struct dev_range){at, segment};
-    *index = i + 1;
     return true;
 }
 
-/* Ranges [*begin, *end) cover exactly the bytes asked for. */
+/* Makes ranges [*begin, *end) cover exactly the bytes asked for. */
 static bool cut_out(struct dev_checker *c, struct dev_region *r, const void *ptr, size_t bytes,
                     size_t *begin, size_t *end)
 {
     const uintptr_t lo = (uintptr_t)ptr;
-    return cut(c, r, lo, begin) && cut(c, r, lo + bytes, end);
+    const uintptr_t hi = lo + bytes;
+    size_t i = find_range(r, lo);
+    if (r->ranges[i].lo < lo) {
+        if (!split_range(c, r, i, lo)) {
+            return false;
+        }
+        i++;
+    }
+    *begin = i;
+    while (i < r->count && r->ranges[i].lo < hi) {
+        i++;
+    }
+    *end = i;
+    const uintptr_t last_hi = i < r->count ? r->ranges[i].lo : r->hi;
+    return last_hi == hi || split_range(c, r, i - 1, hi);
 }
 
 /* The other side of a pair. */

@@ -146,8 +146,8 @@ static dev_stream blocker_of(const dev *d, dev_stream stream)
     return stream;
 }
 
-/* Under pct the most urgent stream runs. Under lazy a coin decides for each wait: either only what is
- * waited for, or streams in a fresh order, which lets some run far ahead. */
+/* Under pct the most urgent stream runs. Under lazy a coin decides for each wait: either only what
+ * is waited for, or streams in a fresh order, which lets some run far ahead. */
 void dev_run_until(dev *d, struct dev_point point)
 {
     d->calls++;
