@@ -20,7 +20,7 @@ struct worker {
 struct eng_driver {
     dev *device;
     enum eng_driver_kind kind;
-    uint64_t tasks_run, shift;
+    uint64_t tasks_run;
     struct worker worker[POOL_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -103,11 +103,6 @@ void eng_driver_close(eng_driver *d)
     free(d);
 }
 
-void eng_driver_step(eng_driver *d)
-{
-    d->shift++;
-}
-
 enum eng_status eng_driver_run(eng_driver *d, const struct eng_task *task, struct eng_error *error)
 {
     if (d->kind == ENG_DRIVER_SINGLE) {
@@ -116,7 +111,7 @@ enum eng_status eng_driver_run(eng_driver *d, const struct eng_task *task, struc
     pthread_mutex_lock(&d->lock);
     d->task = task;
     d->error = error;
-    d->turn = (int)((d->tasks_run + d->shift) % POOL_THREADS);
+    d->turn = (int)(d->tasks_run % POOL_THREADS);
     pthread_cond_broadcast(&d->changed);
     while (d->turn >= 0) {
         pthread_cond_wait(&d->changed, &d->lock);

@@ -30,8 +30,6 @@ typedef struct eng_driver eng_driver;
 ENG_CHECKED enum eng_status eng_driver_open(dev *d, enum eng_driver_kind kind, eng_driver **out,
                                             struct eng_error *error);
 void eng_driver_close(eng_driver *driver); /* joins the threads; accepts NULL */
-/* Shifts which thread the next task goes to, so that a phase does not always meet the same one. */
-void eng_driver_step(eng_driver *driver);
 /* Runs a task to its end. */
 ENG_CHECKED enum eng_status eng_driver_run(eng_driver *driver, const struct eng_task *task,
                                            struct eng_error *error);

@@ -1,8 +1,8 @@
 /* The training loop. Called by train_main and tests through trainer.h; must not know file formats.
  *
  * A step is a list of tasks: per micro-batch `input` (stage the next block) and `pass` (forward and
- * backward), then `update`, evaluation when due, `read-back` (copy this step's results, read those
- * of the step before) and a checkpoint when due. */
+ * backward), then `update`, a checkpoint and an evaluation when due, and `read-back` (copy this
+ * step's results, read those of the step before). */
 #include <stdio.h>
 #include <string.h>
 
@@ -341,10 +341,13 @@ static enum eng_status run_step(struct eng_trainer *t, int number, struct eng_er
     struct eng_step *s = step_at(t, number);
     MUT_ENTER_STEP(number);
     dev_step(t->device, number);
-    eng_driver_step(t->driver);
     enum eng_status status = passes(t, s, error);
     if (status == ENG_OK) {
         status = run_task(t, ENG_PHASE_UPDATE, t->compute, update, error);
+    }
+    if (status == ENG_OK && t->options->checkpoint_dir != NULL &&
+        due(t->recipe->train.checkpoint_every, number)) {
+        status = run_task(t, ENG_PHASE_OTHER, t->compute, checkpoint, error);
     }
     if (status == ENG_OK && due(t->recipe->train.eval_every, number)) {
         status = run_task(t, ENG_PHASE_OTHER, t->compute, evaluate, error);
@@ -352,10 +355,6 @@ static enum eng_status run_step(struct eng_trainer *t, int number, struct eng_er
     if (status == ENG_OK) {
         status = run_task(t, ENG_PHASE_READBACK, t->side, read_back, error);
         t->pending = status == ENG_OK ? s : NULL;
-    }
-    if (status == ENG_OK && t->options->checkpoint_dir != NULL &&
-        due(t->recipe->train.checkpoint_every, number)) {
-        status = run_task(t, ENG_PHASE_OTHER, t->compute, checkpoint, error);
     }
     close_step(t, s);
     return status;
