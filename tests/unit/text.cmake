@@ -1,10 +1,14 @@
-# Text and data of the engine: layouts, tokenizer, JSON, order, rows, loader.
-add_library(eng_text_fixture STATIC ${CMAKE_CURRENT_LIST_DIR}/eng_text_fixture.c)
-target_link_libraries(eng_text_fixture PUBLIC eng_production)
-target_compile_definitions(eng_text_fixture PUBLIC FL_TOP="${PROJECT_SOURCE_DIR}")
-target_compile_options(eng_text_fixture PRIVATE -Wno-conversion)
-
-foreach(name eng_text_utf8 eng_text_layout eng_text_jinja eng_text_bpe eng_text_tokenizer eng_data_json
-        eng_data_order eng_data_rows)
-    fl_unit_test(${name}_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/${name}_test.c LIBS eng_text_fixture)
+# Text and data of the engine: layouts, tokenizer, JSON, order, rows, loader, their faults.
+foreach(kind production mutable)
+    add_library(eng_text_fixture_${kind} STATIC ${CMAKE_CURRENT_LIST_DIR}/eng_text_fixture.c)
+    target_link_libraries(eng_text_fixture_${kind} PUBLIC eng_${kind})
+    target_compile_definitions(eng_text_fixture_${kind} PUBLIC FL_TOP="${PROJECT_SOURCE_DIR}")
 endforeach()
+
+foreach(name eng_text_utf8 eng_text_layout eng_text_jinja eng_text_bpe eng_text_tokenizer
+        eng_data_json eng_data_order eng_data_rows eng_data_loader)
+    fl_unit_test(${name}_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/${name}_test.c
+        LIBS eng_text_fixture_production)
+endforeach()
+fl_unit_test(eng_data_faults_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/eng_data_faults_test.c
+    LIBS eng_text_fixture_mutable)
