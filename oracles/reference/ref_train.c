@@ -156,6 +156,9 @@ static enum orc_ref_status fill_step(struct orc_ref_run *run, struct orc_ref_err
             bool filled;
             const enum orc_ref_status status =
                 orc_ref_stream_row(run->stream, batch, row, &run->log, &filled, error);
+            if (status == ORC_REF_BAD)
+                return orc_ref_fail(error, status, "%s: no document can be trained on",
+                                    run->options->recipe->data.train.list[0]);
             if (status != ORC_REF_OK)
                 return status;
         }

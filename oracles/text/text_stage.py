@@ -25,6 +25,8 @@ EXIT_BAD, EXIT_IO, EXIT_INTERRUPTED = 1, 74, 130
 PIECES = regex.compile(
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 
+NESTING_MAX = 20000
+
 # Marks are taken from the last two planes, which are private use throughout.
 MARK_FIRST, MARK_LAST = 0xF0000, 0x10FFFD
 
@@ -502,6 +504,8 @@ def main(arguments):
     parser.add_argument("--mask", required=True, choices=("assistant", "all"))
     parser.add_argument("--out", required=True)
     options = parser.parse_args(arguments)
+    # Nesting is legal JSON; Python's own limit of a thousand would refuse what others read.
+    sys.setrecursionlimit(NESTING_MAX)
     try:
         run(options)
     except StageError as e:
