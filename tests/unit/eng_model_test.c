@@ -130,7 +130,7 @@ static void world_open(struct world *w, bool tied)
                                           .rope_theta = 100.0,
                                           .rows = ROWS};
     const struct dev_conf conf = {.heap_bytes = 16 << 20,
-                                  .pinned_bytes = 2 << 20,
+                                  .pinned_bytes = 4 << 20,
                                   .sched = DEV_SCHED_FIFO,
                                   .threads = 1,
                                   .check_races = true,
