@@ -64,7 +64,7 @@ static const struct k_kernel table[] = {
 
 const struct k_kernel *k_kernel_at(enum k_id id)
 {
-    return &table[id <= TOY_COUNT_ROWS ? id : TOY_COUNT_ROWS + 1];
+    return &table[id <= TOY_COUNT_ROWS ? (int)id : (int)TOY_COUNT_ROWS + 1];
 }
 
 k_rows_fn *k_kernel_rows(enum k_id id)
@@ -165,10 +165,10 @@ static void feed(struct toy *t, enum toy_omission omission, int step, int b)
     keep(t, dev_record(t->d, t->copied[b], t->copy));
 }
 
-static void launch(struct toy *t, dev_stream stream, int kernel, int rows,
+static void launch(struct toy *t, dev_stream stream, enum k_id kernel, int rows,
                    const struct dev_span *spans, size_t count, const char *what)
 {
-    keep(t, dev_launch(t->d, stream, (enum k_id)kernel, rows, &t->a, spans, count, what));
+    keep(t, dev_launch(t->d, stream, kernel, rows, &t->a, spans, count, what));
 }
 
 static void gather(struct toy *t, enum toy_omission omission)

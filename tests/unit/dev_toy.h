@@ -5,13 +5,11 @@
 #include "dev.h"
 
 /* Row programs of the tests, under numbers of the trainer's table. */
-enum {
-    TOY_FORWARD = 0,
-    TOY_BACKWARD = 1,
-    TOY_STATISTICS = 2,
-    TOY_UPDATE = 3,
-    TOY_COUNT_ROWS = 4 /* rows of out become row + 1 */
-};
+static const enum k_id TOY_FORWARD = (enum k_id)0;
+static const enum k_id TOY_BACKWARD = (enum k_id)1;
+static const enum k_id TOY_STATISTICS = (enum k_id)2;
+static const enum k_id TOY_UPDATE = (enum k_id)3;
+static const enum k_id TOY_COUNT_ROWS = (enum k_id)4; /* row i of out grows by i + 1 */
 
 struct toy_args {
     float *w, *x, *act, *grad, *stat, *loss;
