@@ -26,8 +26,7 @@ static enum eng_status map_file(struct eng_data_file *file, struct eng_error *er
         goto done;
     }
     if (info.st_size > 0) {
-        void *const bytes =
-            mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        void *const bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
         if (bytes == MAP_FAILED) {
             status = eng_fail(error, ENG_EIO, "%s: %s", file->path, strerror(errno));
             goto done;
@@ -42,8 +41,7 @@ done:
     return status;
 }
 
-static enum eng_status index_file(struct eng_data_files *out, size_t index,
-                                  struct eng_error *error)
+static enum eng_status index_file(struct eng_data_files *out, size_t index, struct eng_error *error)
 {
     const struct eng_data_file *const file = &out->files[index];
     const char *at = file->bytes;

@@ -153,7 +153,8 @@ static enum eng_status build(struct eng_documents *d, size_t record, struct eng_
     const struct eng_conversation *const chat = &d->conversation;
     set_id(d, record);
     *out = (struct eng_document){.id = d->id, .features = chat_features(d)};
-    status = eng_layout_render(d->layout, chat->messages, chat->message_count, &d->rendered, &cause);
+    status =
+        eng_layout_render(d->layout, chat->messages, chat->message_count, &d->rendered, &cause);
     if (status == ENG_OK) {
         out->text_hash = eng_fnv1a(d->rendered.bytes, d->rendered.size);
         status = eng_tokenizer_encode(d->tokenizer, &d->rendered, &d->tokens, &cause);

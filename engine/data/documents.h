@@ -1,5 +1,5 @@
-/* Records as token ids with a mask: parsed, rendered, encoded and cut when first asked for, and kept.
- * Used by loader; must not know order, rows or steps. */
+/* Records as token ids with a mask: parsed, rendered, encoded and cut when first asked for, and
+ * kept. Used by loader; must not know order, rows or steps. */
 #pragma once
 
 #include <stdbool.h>
@@ -50,8 +50,8 @@ struct eng_documents {
 /* Purpose: parses every line once, so that a bad one is found before the first step. */
 ENG_CHECKED enum eng_status eng_documents_check(struct eng_documents *documents,
                                                 struct eng_error *error);
-/* Purpose: the document of a record. Valid until the next call; most are kept for good, up to a fixed
- * amount of memory. Errors name file, line and cause. */
+/* Purpose: the document of a record. Valid until the next call; most are kept for good, up to a
+ * fixed amount of memory. Errors name file, line and cause. */
 ENG_CHECKED enum eng_status eng_documents_get(struct eng_documents *documents, size_t record,
                                               const struct eng_document **out,
                                               struct eng_error *error);

@@ -32,7 +32,8 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct parser *p, const
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    p->status = eng_fail(p->cause, ENG_EINPUT, "%s (byte %zu)", text, (size_t)(p->at - p->start) + 1);
+    p->status =
+        eng_fail(p->cause, ENG_EINPUT, "%s (byte %zu)", text, (size_t)(p->at - p->start) + 1);
     return false;
 }
 
@@ -134,8 +135,8 @@ static bool read_escape(struct parser *p, char **out)
     return true;
 }
 
-/* How many bytes stand for themselves: eight at a time while none is a quote, a backslash, a control
- * character or outside ASCII. */
+/* How many bytes stand for themselves: eight at a time while none is a quote, a backslash, a
+ * control character or outside ASCII. */
 static size_t plain_run(const char *bytes, size_t size)
 {
     const uint64_t ones = 0x0101010101010101u;
@@ -394,8 +395,8 @@ static bool message_member(struct parser *p, struct eng_text key, int depth)
 static bool read_message(struct parser *p, int depth)
 {
     struct eng_conversation *const out = p->out;
-    struct eng_message *const messages = eng_grown(out->messages, &out->message_capacity,
-                                                   out->message_count + 1, sizeof *messages);
+    struct eng_message *const messages =
+        eng_grown(out->messages, &out->message_capacity, out->message_count + 1, sizeof *messages);
     if (messages == NULL) {
         return refuse_memory(p);
     }
@@ -486,8 +487,8 @@ static bool check_roles(struct parser *p)
     return true;
 }
 
-enum eng_status eng_json_messages_parse(const char *line, size_t size,
-                                        struct eng_conversation *out, struct eng_error *cause)
+enum eng_status eng_json_messages_parse(const char *line, size_t size, struct eng_conversation *out,
+                                        struct eng_error *cause)
 {
     struct parser p = {.start = line, .at = line, .end = line + size, .out = out, .cause = cause};
     out->message_count = 0;

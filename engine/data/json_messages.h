@@ -19,13 +19,14 @@ struct eng_conversation {
     struct eng_json_key {
         uint64_t hash;
         struct eng_text text;
-    } *keys; /* of the objects that are open */
+    } * keys; /* of the objects that are open */
     size_t key_capacity;
 };
 
 /* Purpose: parses a line without its line end and checks it by the rules of corpus/RECIPE.md.
  * Returns EINPUT with the cause and the byte where it shows, or EHOSTMEM; the caller knows file and
- * line. Besides RFC 8259: nesting to 64 levels, 4096 keys an object, an id of at most 127 bytes. */
+ * line. Besides RFC 8259 it limits nesting, keys an object and the id: see the enum in the source.
+ */
 ENG_CHECKED enum eng_status eng_json_messages_parse(const char *line, size_t size,
                                                     struct eng_conversation *out,
                                                     struct eng_error *cause);

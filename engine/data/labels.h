@@ -19,10 +19,10 @@ struct eng_row {
     uint8_t *supervised; /* whether the token of this column is learned */
 };
 
-/* Purpose: per token of a whole document, before truncation, 1 when it is learned: with ASSISTANT when
- * its first byte lies in an answer, with ALL always. supervised holds tokens->count bytes. */
+/* Purpose: per token of a whole document, before truncation, 1 when it is learned: with ASSISTANT
+ * when its first byte lies in an answer, with ALL always. supervised holds tokens->count bytes. */
 void eng_labels_mark(const struct eng_tokens *tokens, const struct eng_rendered *text,
                      enum eng_mask mask, uint8_t *supervised);
-/* Purpose: labels of a finished row from its ids, supervised and segments: the next token of the same
- * document when that is learned. Returns how many are not ignored. */
+/* Purpose: labels of a finished row from its ids, supervised and segments: the next token of the
+ * same document when that is learned. Returns how many are not ignored. */
 int eng_labels_fill(const struct eng_row *row);

@@ -82,8 +82,8 @@ static enum eng_status open_text(eng_loader *loader, const struct eng_loader_opt
         return eng_fail(error, ENG_EUSAGE, "pad token '%s' is no control token of %s",
                         options->pad_token, options->tokenizer_path);
     }
-    documents->end_of_turn = eng_tokenizer_control_id(
-        loader->tokenizer, eng_layout_end_of_turn(documents->layout));
+    documents->end_of_turn =
+        eng_tokenizer_control_id(loader->tokenizer, eng_layout_end_of_turn(documents->layout));
     if (documents->end_of_turn == loader->pad) {
         loader->standing_features |= ENG_FEATURE_pad_is_eos;
     }
@@ -123,13 +123,12 @@ static enum eng_status make_arrays(eng_loader *loader, const struct eng_loader_o
         (size_t)options->rows * (size_t)options->micro_count * (size_t)options->context;
     loader->columns = calloc(columns, 5 * sizeof *loader->columns);
     loader->supervised = calloc((size_t)options->context, 1);
-    batch->micro_supervised =
-        calloc((size_t)options->micro_count, sizeof *batch->micro_supervised);
+    batch->micro_supervised = calloc((size_t)options->micro_count, sizeof *batch->micro_supervised);
     if (loader->shuffle) {
         loader->order = calloc(loader->files.line_count, sizeof *loader->order);
     }
-    if (loader->columns == NULL || loader->supervised == NULL ||
-        batch->micro_supervised == NULL || (loader->shuffle && loader->order == NULL)) {
+    if (loader->columns == NULL || loader->supervised == NULL || batch->micro_supervised == NULL ||
+        (loader->shuffle && loader->order == NULL)) {
         return eng_fail(error, ENG_EHOSTMEM, "no memory for steps of %zu tokens", columns);
     }
     batch->ids = loader->columns;
@@ -382,10 +381,9 @@ enum eng_status eng_loader_seek(eng_loader *loader, struct eng_position position
     const size_t count = loader->files.line_count;
     const size_t end = loader->shuffle ? count : count + 1;
     if (position.index >= end || (!loader->shuffle && position.epoch > 0)) {
-        return eng_fail(error, ENG_EINPUT,
-                        "no document %llu of epoch %llu: the data files have %zu records",
-                        (unsigned long long)position.index, (unsigned long long)position.epoch,
-                        count);
+        return eng_fail(
+            error, ENG_EINPUT, "no document %llu of epoch %llu: the data files have %zu records",
+            (unsigned long long)position.index, (unsigned long long)position.epoch, count);
     }
     loader->position = position;
     return ENG_OK;

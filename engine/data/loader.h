@@ -45,8 +45,8 @@ struct eng_position {
     uint64_t index; /* within the permutation of the epoch */
 };
 
-/* One optimizer step. Owned by the loader, valid until its next call. Arrays hold micro_count blocks
- * of rows * context, row-major. */
+/* One optimizer step. Owned by the loader, valid until its next call. Arrays hold micro_count
+ * blocks of rows * context, row-major. */
 struct eng_step_batch {
     int micro_count, rows, context;
     int32_t *ids;

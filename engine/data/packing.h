@@ -8,7 +8,8 @@
 #include "labels.h"
 #include "loader.h"
 
-/* The tokens first .. first + count - 1 of a document that are kept; count 0 = the document is dropped. */
+/* The tokens first .. first + count - 1 of a document that are kept; count 0 = the document is
+ * dropped. */
 struct eng_cut {
     size_t first, count;
 };

@@ -224,8 +224,8 @@ static size_t merge_piece(eng_bpe *bpe, const char *piece, size_t size)
     bpe->heap_count = 0;
     for (size_t i = 0; i < size; i++) {
         const bool last = i + 1 == size;
-        bpe->nodes[i] = (struct node){bpe->byte_ids[(unsigned char)piece[i]],
-                                      (int32_t)i - 1, last ? NO_NODE : (int32_t)i + 1, NO_RANK};
+        bpe->nodes[i] = (struct node){bpe->byte_ids[(unsigned char)piece[i]], (int32_t)i - 1,
+                                      last ? NO_NODE : (int32_t)i + 1, NO_RANK};
     }
     for (size_t i = 0; i < size; i++) {
         offer_pair(bpe, (int32_t)i);

@@ -19,8 +19,9 @@ ENG_CHECKED enum eng_status eng_bpe_create(const int32_t byte_ids[256],
                                            eng_bpe **out, struct eng_error *error);
 void eng_bpe_destroy(eng_bpe *bpe); /* accepts NULL */
 
-/* Purpose: merges the piece's bytes, lowest rank first, leftmost among equals, until no pair is left.
- * Near linear in size. The ids are owned by bpe and valid until its next call. One thread at a time. */
+/* Purpose: merges the piece's bytes, lowest rank first, leftmost among equals, until no pair is
+ * left. Near linear in size. The ids are owned by bpe and valid until its next call. One thread at
+ * a time. */
 ENG_CHECKED enum eng_status eng_bpe_encode(eng_bpe *bpe, const char *piece, size_t size,
                                            const int32_t **ids, size_t *count,
                                            struct eng_error *error);

@@ -132,16 +132,14 @@ static void put_content(struct eng_rendered *out, struct eng_text content, bool 
     put(out, text);
 }
 
-static void put_system(struct eng_rendered *out, const struct shape *shape,
-                       struct eng_text content)
+static void put_system(struct eng_rendered *out, const struct shape *shape, struct eng_text content)
 {
     put_literal(out, shape->system_before);
     put_content(out, content, shape->trim_system);
     put_literal(out, shape->system_after);
 }
 
-static void put_answer(struct eng_rendered *out, const struct shape *shape,
-                       struct eng_text content)
+static void put_answer(struct eng_rendered *out, const struct shape *shape, struct eng_text content)
 {
     struct eng_span *const spans =
         eng_grown(out->answers, &out->answer_capacity, out->answer_count + 1, sizeof *spans);

@@ -1,5 +1,6 @@
-/* Chat layouts: messages in, bytes and spans out. The meaning of each is corpus/templates/<name>.jinja.
- * Called by engine/data; must not know tokens. A Jinja engine can stand behind the same calls. */
+/* Chat layouts: messages in, bytes and spans out. The meaning of each is
+ * corpus/templates/<name>.jinja. Called by engine/data; must not know tokens. A Jinja engine can
+ * stand behind the same calls. */
 #pragma once
 
 #include <stdbool.h>

@@ -27,8 +27,8 @@ static enum eng_status push(struct eng_tokens *out, int32_t id, size_t start,
     return ENG_OK;
 }
 
-/* A control token at or behind `from` that lies between contents; its place in *at, which is the end
- * of the text when there is none. */
+/* A control token at or behind `from` that lies between contents; its place in *at, which is the
+ * end of the text when there is none. */
 static const struct eng_control *find_control(const struct eng_encoder *encoder,
                                               const struct eng_rendered *text, size_t from,
                                               size_t *at)

@@ -1,4 +1,5 @@
-/* From a rendered chat to token ids. Used by tokenizer; must not know how a vocabulary is stored. */
+/* From a rendered chat to token ids. Used by tokenizer; must not know how a vocabulary is stored.
+ */
 #pragma once
 
 #include <stddef.h>

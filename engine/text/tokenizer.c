@@ -120,7 +120,8 @@ static enum eng_status read_vocab(const struct reader *reader, const json_t *add
     size_t size = json_object_size(reader->vocab);
     size_t index;
     json_t *item;
-    json_array_foreach (added, index, item) {
+    json_array_foreach(added, index, item)
+    {
         const char *const text = json_string_value(json_object_get(item, "content"));
         size += text != NULL && json_object_get(reader->vocab, text) == NULL;
     }
@@ -133,12 +134,13 @@ static enum eng_status read_vocab(const struct reader *reader, const json_t *add
         return reader_fail(reader, ENG_EHOSTMEM, "no memory for %zu tokens", size);
     }
     const char *text;
-    json_object_foreach (reader->vocab, text, item) {
+    json_object_foreach(reader->vocab, text, item)
+    {
         if (!json_is_integer(item)) {
             return READER_FAIL(reader, "model.vocab: token '%s' has no whole number", text);
         }
-        const enum eng_status status = claim_id(reader, text, json_integer_value(item),
-                                                count_code_points(text, strlen(text)));
+        const enum eng_status status =
+            claim_id(reader, text, json_integer_value(item), count_code_points(text, strlen(text)));
         if (status != ENG_OK) {
             return status;
         }
@@ -150,7 +152,8 @@ static enum eng_status read_added(const struct reader *reader, const json_t *add
 {
     size_t index;
     json_t *item;
-    json_array_foreach (added, index, item) {
+    json_array_foreach(added, index, item)
+    {
         const char *const text = json_string_value(json_object_get(item, "content"));
         const json_t *const id = json_object_get(item, "id");
         if (text == NULL || !json_is_integer(id)) {
@@ -244,8 +247,10 @@ static enum eng_status read_merge(const struct reader *reader, size_t index, con
         return READER_FAIL(reader, "model.merges: entry %zu is no pair of tokens", index);
     }
     if (!vocab_id(reader, halves, &merge->left) || !vocab_id(reader, right, &merge->right)) {
-        return READER_FAIL(reader, "model.merges: entry %zu joins '%.100s' and '%.100s', not both "
-                           "in model.vocab", index, halves, right);
+        return READER_FAIL(reader,
+                           "model.merges: entry %zu joins '%.100s' and '%.100s', not both "
+                           "in model.vocab",
+                           index, halves, right);
     }
     memmove(right - 1, right, strlen(right) + 1);
     if (!vocab_id(reader, halves, &merge->result)) {

@@ -6,9 +6,12 @@
 
 #include "json_messages.h"
 
-#define CHAT "\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"assistant\", \"content\": \"A\"}]"
-#define USER(text) "{\"messages\": [{\"role\": \"user\", \"content\": \"" text "\"}, "              \
-                   "{\"role\": \"assistant\", \"content\": \"A\"}]}"
+#define CHAT                                                                                       \
+    "\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"assistant\", "          \
+    "\"content\": \"A\"}]"
+#define USER(text)                                                                                 \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"" text "\"}, "                            \
+    "{\"role\": \"assistant\", \"content\": \"A\"}]}"
 
 struct bad_line {
     const char *line, *cause;
@@ -81,12 +84,17 @@ static const struct bad_line bad_lines[] = {
     {"{\"messages\": [{\"role\": \"user\", \"role\": \"user\"}]}", "duplicate key 'role'"},
     {"{\"messages\": [{\"role\": \"tool\", \"content\": \"Q\"}]}", "role 'tool' is none of"},
     {"{\"messages\": [{\"role\": \"User\", \"content\": \"Q\"}]}", "role 'User' is none of"},
-    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}]}", "last message is not the assistant"},
-    {"{\"messages\": [{\"role\": \"system\", \"content\": \"S\"}]}", "last message is not the assistant"},
-    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"A\"}]}", "message 1: user is expected"},
-    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"user\", \"content\": \"Q\"}]}",
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}]}",
+     "last message is not the assistant"},
+    {"{\"messages\": [{\"role\": \"system\", \"content\": \"S\"}]}",
+     "last message is not the assistant"},
+    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"A\"}]}",
+     "message 1: user is expected"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"user\", \"content\": "
+     "\"Q\"}]}",
      "message 2: assistant is expected"},
-    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"system\", \"content\": \"S\"}]}",
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"system\", "
+     "\"content\": \"S\"}]}",
      "message 2: system may only come first"},
 };
 
@@ -124,7 +132,8 @@ Test(eng_data_json, a_cut_line_is_refused_wherever_it_is_cut)
         char *const part = malloc(cut + 1);
         memcpy(part, line, cut);
         char *const exact = realloc(part, cut > 0 ? cut : 1);
-        cr_assert_eq(eng_json_messages_parse(exact, cut, &chat, NULL), ENG_EINPUT, "cut at %zu", cut);
+        cr_assert_eq(eng_json_messages_parse(exact, cut, &chat, NULL), ENG_EINPUT, "cut at %zu",
+                     cut);
         free(exact);
     }
     eng_conversation_fini(&chat);
@@ -138,11 +147,13 @@ static void expect_text(struct eng_text text, const char *wanted, size_t size)
 
 Test(eng_data_json, decodes_escapes_and_keeps_the_rest)
 {
-    static const char line[] = " {\"extra\": {\"a\": [[], {}, -0.5E+2, 0, false]} ,\t\"id\" : \"r\\/1\", "
-                               "\"messages\" : [ {\"content\": \"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\u00E9"
-                               "\\u20ac\\uD83D\\uDE00 plain \xC3\xA9\x7F\", \"weight\": 1, \"role\": \"user\"}, "
-                               "{\"role\": \"\\u0061ssistant\", \"content\": \"\"} ] } \r";
-    static const char wanted[] = "\"\\/\b\f\n\r\t\0\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 plain \xC3\xA9\x7F";
+    static const char line[] =
+        " {\"extra\": {\"a\": [[], {}, -0.5E+2, 0, false]} ,\t\"id\" : \"r\\/1\", "
+        "\"messages\" : [ {\"content\": \"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\u00E9"
+        "\\u20ac\\uD83D\\uDE00 plain \xC3\xA9\x7F\", \"weight\": 1, \"role\": \"user\"}, "
+        "{\"role\": \"\\u0061ssistant\", \"content\": \"\"} ] } \r";
+    static const char wanted[] =
+        "\"\\/\b\f\n\r\t\0\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 plain \xC3\xA9\x7F";
     struct eng_conversation chat = {0};
     struct eng_error cause = {""};
     cr_assert_eq(eng_json_messages_parse(line, sizeof line - 1, &chat, &cause), ENG_OK, "%s",

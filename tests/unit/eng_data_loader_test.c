@@ -1,4 +1,5 @@
-/* From files to steps: real tokenizer and corpus, resume, the end of a pass, and what is refused. */
+/* From files to steps: real tokenizer and corpus, resume, the end of a pass, and what is refused.
+ */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,8 +171,9 @@ static char *numbered_records(size_t count)
 {
     char *const text = calloc(count + 1, 512);
     for (size_t i = 0; i < count; i++) {
-        strcat(text, i % 10 == 3 ? CHAT("1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9", "b") "\n"
-                                 : CHAT("a", "b") "\n");
+        strcat(text, i % 10 == 3
+                         ? CHAT("1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9", "b") "\n"
+                         : CHAT("a", "b") "\n");
     }
     char *const path = fixture_file(text);
     free(text);
@@ -278,10 +280,10 @@ Test(eng_data_loader, says_what_a_step_contained)
     expect_features(CHAT("\xC3\xA9", "b"), "chatml", ENG_FEATURE_non_ascii, ENG_FEATURE_edge_space);
     expect_features(CHAT("a", "b") "\n" CHAT("a", "b"), "chatml", ENG_FEATURE_packed,
                     ENG_FEATURE_multi_turn);
-    expect_features(CHAT("a", "0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 "
-                              "5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8"),
-                    "chatml", ENG_FEATURE_truncated | ENG_FEATURE_late_positions,
-                    ENG_FEATURE_padded);
+    expect_features(
+        CHAT("a", "0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 "
+                  "5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8"),
+        "chatml", ENG_FEATURE_truncated | ENG_FEATURE_late_positions, ENG_FEATURE_padded);
     expect_features("{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, "
                     "{\"role\": \"user\", \"content\": \"a\"}, "
                     "{\"role\": \"assistant\", \"content\": \"b\"}, "
@@ -317,9 +319,9 @@ Test(eng_data_loader, a_record_carries_the_hash_of_its_rendered_text)
 {
     static const char wanted[] =
         "<|im_start|>user\nQ<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n";
-    char *const good = fixture_file(
-        "{\"id\": \"r7\", \"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, "
-        "{\"role\": \"assistant\", \"content\": \"A\"}]}\n");
+    char *const good =
+        fixture_file("{\"id\": \"r7\", \"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, "
+                     "{\"role\": \"assistant\", \"content\": \"A\"}]}\n");
     const char *const files[] = {good};
     struct eng_loader_options o = fixture_options(files, tokenizer_path);
     eng_loader *const loader = open_loader(&o);
@@ -409,7 +411,8 @@ Test(eng_data_loader, names_file_line_and_cause_of_bad_data)
 
 Test(eng_data_loader, data_without_anything_to_learn_is_an_error_and_no_endless_search)
 {
-    char *const path = fixture_file(CHAT("1 2 3 4 5 6 7 8 9", "b") "\n" CHAT("1 2 3 4 5 6 7 8", "b"));
+    char *const path =
+        fixture_file(CHAT("1 2 3 4 5 6 7 8 9", "b") "\n" CHAT("1 2 3 4 5 6 7 8", "b"));
     const char *const files[] = {path};
     struct eng_loader_options o = fixture_options(files, tokenizer_path);
     struct eng_error error = {""};

@@ -185,8 +185,8 @@ Test(eng_text_bpe, splits_as_gpt2)
     expect_pieces("  ");
     expect_pieces("\r\n |\t|a");
     expect_pieces("12345|abc|67");
-    expect_pieces("e|\xCC\x81| \xCC\x81");                /* a combining mark is no letter */
-    expect_pieces("a|\xE1\xA0\x8E|b| \xE1\xA0\x8E");      /* U+180E is no white space */
+    expect_pieces("e|\xCC\x81| \xCC\x81");                 /* a combining mark is no letter */
+    expect_pieces("a|\xE1\xA0\x8E|b| \xE1\xA0\x8E");       /* U+180E is no white space */
     expect_pieces("a|\xC2\xA0|\xC2\xA0|b|\xE3\x80\x80|c"); /* U+00A0 and U+3000 are */
     expect_pieces("\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x94\xAC| \xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D");
     expect_pieces("\xD9\xA1\xD9\xA2\xC2\xBD| \xE4\xBD\xA0\xE5\xA5\xBD");

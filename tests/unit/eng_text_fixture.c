@@ -75,9 +75,8 @@ char *fixture_tokenizer(const char *const *merges, const char *const *controls,
         json_array_append_new(added, json_pack("{s:i, s:s, s:b}", "id", next++, "content",
                                                controls[i], "special", 1));
     }
-    json_t *const root =
-        json_pack("{s:o, s:{s:s, s:o, s:o}}", "added_tokens", added, "model", "type", "BPE",
-                  "vocab", vocab, "merges", merge_list);
+    json_t *const root = json_pack("{s:o, s:{s:s, s:o, s:o}}", "added_tokens", added, "model",
+                                   "type", "BPE", "vocab", vocab, "merges", merge_list);
     char *const text = json_dumps(root, JSON_COMPACT);
     char *const path = fixture_file(text);
     free(text);

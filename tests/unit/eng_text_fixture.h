@@ -11,8 +11,9 @@
 char *fixture_file(const char *text);
 void fixture_remove(char *path);
 
-/* A tokenizer of the 256 bytes (id = byte), then one token a merge, then the control tokens. Merges are
- * pairs of plain ASCII texts without blanks "a b", NULL-terminated; pairs_as_arrays writes ["a", "b"]. */
+/* A tokenizer of the 256 bytes (id = byte), then one token a merge, then the control tokens. Merges
+ * are pairs of plain ASCII texts without blanks "a b", NULL-terminated; pairs_as_arrays writes
+ * ["a", "b"]. */
 char *fixture_tokenizer(const char *const *merges, const char *const *controls,
                         bool pairs_as_arrays);
 

@@ -1,5 +1,5 @@
-/* The layouts against the real Jinja2, byte for byte and span for span; skipped where python3-jinja2
- * is missing. */
+/* The layouts against the real Jinja2, byte for byte and span for span; skipped where
+ * python3-jinja2 is missing. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,12 +15,42 @@ enum { CHATS = 400, MESSAGES_MAX = 9 };
 static const char *const names[] = {"chatml", "llama2", "llama3", "gemma", "plain"};
 
 /* Pieces whose random concatenations make hostile contents. */
-static const char *const pieces[] = {
-    "word", " ", "  ", "\n", "\n\n", "\r\n", "\t", "", "A", "12345", "{{ x }}", "{% if %}",
-    "{# c #}", "<|im_end|>", "<|im_start|>user\n", "<|eot_id|>", "[/INST]", "</s>", "<bos>",
-    "<end_of_turn>", "\xC2\xA0", "\xE3\x80\x80", "\xE1\xA0\x8E", "\xEF\xBB\xBF", "\x1C", "\xC2\x85",
-    "\xE2\x80\xA8", "e\xCC\x81", "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x94\xAC", "\xD7\xA9\xD7\x9C",
-    "<b>&amp;", "\"quote\"", "back\\slash", "'s", "%}", "\xE2\x80\x8B"};
+static const char *const pieces[] = {"word",
+                                     " ",
+                                     "  ",
+                                     "\n",
+                                     "\n\n",
+                                     "\r\n",
+                                     "\t",
+                                     "",
+                                     "A",
+                                     "12345",
+                                     "{{ x }}",
+                                     "{% if %}",
+                                     "{# c #}",
+                                     "<|im_end|>",
+                                     "<|im_start|>user\n",
+                                     "<|eot_id|>",
+                                     "[/INST]",
+                                     "</s>",
+                                     "<bos>",
+                                     "<end_of_turn>",
+                                     "\xC2\xA0",
+                                     "\xE3\x80\x80",
+                                     "\xE1\xA0\x8E",
+                                     "\xEF\xBB\xBF",
+                                     "\x1C",
+                                     "\xC2\x85",
+                                     "\xE2\x80\xA8",
+                                     "e\xCC\x81",
+                                     "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x94\xAC",
+                                     "\xD7\xA9\xD7\x9C",
+                                     "<b>&amp;",
+                                     "\"quote\"",
+                                     "back\\slash",
+                                     "'s",
+                                     "%}",
+                                     "\xE2\x80\x8B"};
 
 struct chat {
     struct eng_message messages[MESSAGES_MAX];
@@ -38,7 +68,7 @@ static void draw_chat(struct chat *chat, uint64_t *state)
         for (size_t n = fixture_draw(state) % 7; n > 0; n--) {
             strcat(content, pieces[fixture_draw(state) % (sizeof pieces / sizeof pieces[0])]);
         }
-        chat->messages[i].role = i < first                ? ENG_ROLE_SYSTEM
+        chat->messages[i].role = i < first              ? ENG_ROLE_SYSTEM
                                  : (i - first) % 2 == 0 ? ENG_ROLE_USER
                                                         : ENG_ROLE_ASSISTANT;
         chat->messages[i].content = fixture_text(content);
@@ -101,8 +131,10 @@ Test(eng_text_jinja, layouts_render_as_their_templates)
     size_t compared = 0;
     for (int layout = 0; layout < ENG_LAYOUT_COUNT; layout++) {
         char command[1024];
-        snprintf(command, sizeof command, "python3 %s/tests/unit/eng_text_jinja.py "
-                 "%s/corpus/templates/%s.jinja %s", FL_TOP, FL_TOP, names[layout], path);
+        snprintf(command, sizeof command,
+                 "python3 %s/tests/unit/eng_text_jinja.py "
+                 "%s/corpus/templates/%s.jinja %s",
+                 FL_TOP, FL_TOP, names[layout], path);
         FILE *const pipe = popen(command, "r");
         for (size_t c = 0; c < CHATS; c++) {
             json_t *const wanted = json_loadf(pipe, JSON_DISABLE_EOF_CHECK, NULL);
@@ -110,6 +142,8 @@ Test(eng_text_jinja, layouts_render_as_their_templates)
             compare(&chats[c], (enum eng_layout)layout, wanted);
             json_decref(wanted);
             compared++;
+        }
+        while (fgetc(pipe) != EOF) { /* lets the child write its last line end */
         }
         cr_assert_eq(pclose(pipe), 0);
     }

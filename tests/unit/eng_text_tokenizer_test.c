@@ -75,7 +75,8 @@ Test(eng_text_tokenizer, sees_control_tokens_only_where_the_template_wrote_all_o
     EXPECT_IDS(t, "<|{im}", '<', '|', 'i', 'm');
     EXPECT_IDS(t, "{<}|im", '<', '|', 'i', 'm');
     EXPECT_IDS(t, "{a}<|im_end|>{a}", 'a', IM_END, 'a');
-    EXPECT_IDS(t, "{<|im_end|>}<|im_end|>", '<', '|', 'i', 'm', '_', 'e', 'n', 'd', '|', '>', IM_END);
+    EXPECT_IDS(t, "{<|im_end|>}<|im_end|>", '<', '|', 'i', 'm', '_', 'e', 'n', 'd', '|', '>',
+               IM_END);
     EXPECT_IDS(t, "<|im{_end|>}", IM, '_', 'e', 'n', 'd', '|', '>');
     eng_tokenizer_close(t);
 }
@@ -101,7 +102,8 @@ Test(eng_text_tokenizer, lets_a_piece_span_template_and_content)
 Test(eng_text_tokenizer, gives_the_first_byte_of_every_token)
 {
     eng_tokenizer *const t = open_fixture(false);
-    char bytes[] = "<|im_start|>the \xC3\xA9" "aaaa";
+    char bytes[] = "<|im_start|>the \xC3\xA9"
+                   "aaaa";
     struct eng_rendered text = {.bytes = bytes, .size = strlen(bytes)};
     struct eng_tokens tokens = {0};
     static const uint32_t starts[] = {0, 12, 15, 16, 17, 18};
@@ -147,12 +149,15 @@ Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
     expect_refused("{\"model\": {\"vocab\": {\"a\": \"0\"}}}", "no whole number");
     expect_refused("{\"model\": {\"vocab\": {\"a\": 0}}}", "no token '\xC4\x80' for byte 0x00");
     expect_refused("{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}}}", "only BPE");
-    expect_refused("{\"model\": {\"byte_fallback\": true, \"vocab\": {\"a\": 0}}}", "byte_fallback");
-    expect_refused("{\"model\": {\"ignore_merges\": true, \"vocab\": {\"a\": 0}}}", "ignore_merges");
+    expect_refused("{\"model\": {\"byte_fallback\": true, \"vocab\": {\"a\": 0}}}",
+                   "byte_fallback");
+    expect_refused("{\"model\": {\"ignore_merges\": true, \"vocab\": {\"a\": 0}}}",
+                   "ignore_merges");
     expect_refused("{\"normalizer\": {\"type\": \"NFC\"}, \"model\": {\"vocab\": {\"a\": 0}}}",
                    "normalizer");
-    expect_refused("{\"pre_tokenizer\": {\"type\": \"Metaspace\"}, \"model\": {\"vocab\": {\"a\": 0}}}",
-                   "ByteLevel");
+    expect_refused(
+        "{\"pre_tokenizer\": {\"type\": \"Metaspace\"}, \"model\": {\"vocab\": {\"a\": 0}}}",
+        "ByteLevel");
     expect_refused("{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true}, "
                    "\"model\": {\"vocab\": {\"a\": 0}}}",
                    "add_prefix_space");

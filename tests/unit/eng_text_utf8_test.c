@@ -4,7 +4,8 @@
 
 #include "text_utf8.h"
 
-/* By definition: decode the number the bits spell, then ask whether its shortest form is this one. */
+/* By definition: decode the number the bits spell, then ask whether its shortest form is this one.
+ */
 static size_t definition_length(const unsigned char *b, size_t size)
 {
     const size_t length = b[0] < 0x80             ? 1
@@ -29,8 +30,8 @@ static size_t definition_length(const unsigned char *b, size_t size)
 
 Test(eng_text_utf8, accepts_exactly_the_well_formed_sequences)
 {
-    static const unsigned char edges[] = {0x00, 0x22, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0,
-                                          0xFF};
+    static const unsigned char edges[] = {0x00, 0x22, 0x7F, 0x80, 0x8F, 0x90,
+                                          0x9F, 0xA0, 0xBF, 0xC0, 0xFF};
     size_t compared = 0;
     for (unsigned first = 0; first < 256; first++) {
         for (size_t i = 0; i < sizeof edges * sizeof edges * sizeof edges; i++) {
@@ -59,10 +60,10 @@ Test(eng_text_utf8, writes_what_it_reads)
 }
 
 /* Every code point on which Python's str.isspace() is true. */
-static const unsigned spaces[] = {
-    0x09,   0x0A,   0x0B,   0x0C,   0x0D,   0x1C,   0x1D,   0x1E,   0x1F,   0x20,
-    0x85,   0xA0,   0x1680, 0x2000, 0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006,
-    0x2007, 0x2008, 0x2009, 0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
+static const unsigned spaces[] = {0x09,   0x0A,   0x0B,   0x0C,   0x0D,   0x1C,   0x1D,   0x1E,
+                                  0x1F,   0x20,   0x85,   0xA0,   0x1680, 0x2000, 0x2001, 0x2002,
+                                  0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2008, 0x2009, 0x200A,
+                                  0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
 
 Test(eng_text_utf8, trims_python_s_white_space_and_nothing_else)
 {
