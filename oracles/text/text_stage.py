@@ -25,7 +25,7 @@ EXIT_BAD, EXIT_IO, EXIT_INTERRUPTED = 1, 74, 130
 PIECES = regex.compile(
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 
-NESTING_MAX = 20000
+NESTING_MAX = 64
 
 # Marks are taken from the last two planes, which are private use throughout.
 MARK_FIRST, MARK_LAST = 0xF0000, 0x10FFFD
@@ -58,18 +58,22 @@ def _refuse_constant(text):
     raise StageError(f"{text} is not JSON")
 
 
-def _check_surrogates(value):
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            if any(0xD800 <= ord(c) <= 0xDFFF for c in item):
-                raise StageError("lone surrogate escape")
-        elif isinstance(item, dict):
-            stack.extend(item.keys())
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
+def _check_tree(value):
+    """Refuses lone surrogates anywhere and values nested deeper than RECIPE.md allows."""
+    level, depth = [value], 1
+    while level:
+        inner = []
+        for item in level:
+            if isinstance(item, str):
+                if any(0xD800 <= ord(c) <= 0xDFFF for c in item):
+                    raise StageError("lone surrogate escape")
+            elif isinstance(item, (dict, list)):
+                if depth > NESTING_MAX:
+                    raise StageError(f"nested deeper than {NESTING_MAX} levels")
+                if isinstance(item, dict):
+                    inner.extend(item.keys())
+                inner.extend(item.values() if isinstance(item, dict) else item)
+        level, depth = inner, depth + 1
 
 
 def parse_json(data):
@@ -88,7 +92,7 @@ def parse_json(data):
         raise StageError(f"not JSON: {e.msg} at character {e.pos + 1}") from None
     except RecursionError:
         raise StageError("nested too deeply") from None
-    _check_surrogates(value)
+    _check_tree(value)
     return value
 
 
@@ -504,8 +508,6 @@ def main(arguments):
     parser.add_argument("--mask", required=True, choices=("assistant", "all"))
     parser.add_argument("--out", required=True)
     options = parser.parse_args(arguments)
-    # Nesting is legal JSON; Python's own limit of a thousand would refuse what others read.
-    sys.setrecursionlimit(NESTING_MAX)
     try:
         run(options)
     except StageError as e:

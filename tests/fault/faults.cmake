@@ -1,0 +1,8 @@
+# Whole-catalogue facts about the trainer's fault sites.
+set(FL_RECIPES ${PROJECT_SOURCE_DIR}/corpus/recipes)
+add_test(NAME fault_twins COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/twins.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES}/pico.yaml)
+add_test(NAME fault_reach COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/reach.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES})
+add_test(NAME fault_race_levels COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/race_levels.sh ${PROJECT_BINARY_DIR}
+         ${FL_RECIPES}/pico.yaml 20 input_copied_wait.omitted input_consumed_wait.omitted input_refill_wait.omitted
+         update_adamw.zeroed_on_side)
+set_tests_properties(fault_twins fault_reach fault_race_levels PROPERTIES LABELS ci TIMEOUT 300)
