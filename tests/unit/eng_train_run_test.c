@@ -217,3 +217,34 @@ Test(train_run, evaluation_of_the_result_is_that_of_its_last_step)
     json_decref(e);
     bench_close(&b);
 }
+
+/* Seeds under which a racing fault changes the final weights, with the given trace arguments. */
+static int wrong_runs(struct bench *b, const char *fault, const char *trace, int seeds)
+{
+    int wrong = 0;
+    for (int seed = 1; seed <= seeds; seed++) {
+        const int status = bench_train(b, TRAIN_PROGRAM,
+                                       "--fault %s --schedule pct --schedule-seed %d --save w %s",
+                                       fault, seed, trace);
+        cr_assert_eq(status, 0, "%s: %s", fault, b->errors);
+        wrong += !bench_same_file(b, "right/model.safetensors", "w/model.safetensors");
+    }
+    return wrong;
+}
+
+Test(train_run, tracing_does_not_hide_races)
+{
+    static const char *const faults[] = {"input_refill_wait.omitted",
+                                         "update_adamw.zeroed_on_side"};
+    enum { SEEDS = 8 };
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--save right"), 0, "%s", b.errors);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        const int untraced = wrong_runs(&b, faults[i], "", SEEDS);
+        cr_expect_gt(untraced, 0, "%s", faults[i]);
+        cr_expect_eq(wrong_runs(&b, faults[i], "--trace t.jsonl --level full", SEEDS), untraced,
+                     "%s", faults[i]);
+    }
+    bench_close(&b);
+}
