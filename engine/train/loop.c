@@ -235,7 +235,6 @@ static enum eng_status update(void *context, struct eng_error *error)
     t->counters.optimizer_t++;
     t->counters.schedule_step++;
     s->lr = eng_schedule_lr(&t->schedule, t->counters.schedule_step);
-    s->updated = true;
     t->features |= s->features;
     t->features |= t->counters.schedule_step > t->schedule.warmup ? ENG_FEATURE_decay : 0;
     const struct eng_bias bias = eng_schedule_bias(&t->schedule, t->counters.optimizer_t);

@@ -35,7 +35,6 @@ void eng_step_fill(struct eng_step *s, int number, const struct eng_step_batch *
     s->supervised = batch->supervised;
     s->features = batch->features;
     s->evaluated = false;
-    s->updated = false;
     eng_text_clear(&s->line);
     eng_text_clear(&s->events);
     for (int m = 0; m < s->micro_count; m++) {

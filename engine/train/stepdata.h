@@ -21,7 +21,7 @@ struct eng_step {
     uint32_t features;
     struct eng_position start; /* where its documents start */
     double lr;
-    bool evaluated, updated;
+    bool evaluated;
     struct eng_text line;   /* trace line so far */
     struct eng_text events; /* JSON objects, comma separated */
     struct dev_ledger ledger;

@@ -39,7 +39,6 @@ struct eng_train_options {
     uint64_t budget;  /* bytes, 0 = the recipe's */
     bool perturb_ulp; /* move each initial weight by one ulp */
     bool unchecked;   /* no race checker, no poison: for measuring speed */
-    bool evaluate_only;
 };
 
 /* Counters that a checkpoint keeps. */
