@@ -286,13 +286,13 @@ static int climb(dev *d, dev_stream stream, size_t bytes)
     return found;
 }
 
-static enum dev_status refuse(dev *d, size_t bytes, const char *what)
+static enum dev_status refuse(dev *d, dev_stream stream, size_t bytes, const char *what)
 {
     const size_t reclaimable =
         d->cached_bytes + d->pending_bytes + d->deferred_bytes + d->heap.free_bytes;
     d->ooms++;
     d->spurious_ooms += reclaimable >= bytes;
-    d->unread_oom = true;
+    d->unread_oom = stream;
     return dev_fail(d, DEV_EOOM,
                     "allocation '%s' of %zu bytes in step %d does not fit into %zu: live %zu, "
                     "cached %zu, pending %zu, deferred %zu, free %zu (largest hole %zu)",
@@ -301,11 +301,11 @@ static enum dev_status refuse(dev *d, size_t bytes, const char *what)
                     dev_heap_largest(&d->heap));
 }
 
-static enum dev_status refuse_by_hook(dev *d, size_t bytes, const char *what)
+static enum dev_status refuse_by_hook(dev *d, dev_stream stream, size_t bytes, const char *what)
 {
     d->oom_hook_fired = true;
     d->ooms++;
-    d->unread_oom = true;
+    d->unread_oom = stream;
     return dev_fail(d, DEV_EOOM,
                     "allocation '%s' of %zu bytes in step %d refused: the memory is taken by "
                     "another process at this moment (budget %zu, live %zu, free %zu)",
@@ -347,10 +347,10 @@ enum dev_status dev_malloc(dev *d, dev_stream stream, size_t bytes, const char *
         return dev_fail(d, DEV_EARG, "allocation '%s' of 0 bytes", what);
     }
     if (d->conf.oom_step > 0 && d->step == d->conf.oom_step && !d->oom_hook_fired) {
-        return refuse_by_hook(d, bytes, what);
+        return refuse_by_hook(d, stream, bytes, what);
     }
     if (bytes > d->heap.budget_bytes) {
-        return refuse(d, bytes, what);
+        return refuse(d, stream, bytes, what);
     }
     const size_t rounded = (bytes + DEV_GRANULE - 1) / DEV_GRANULE * DEV_GRANULE;
     const size_t size = FAULT(dev_malloc_size, rounded);
@@ -363,7 +363,7 @@ enum dev_status dev_malloc(dev *d, dev_stream stream, size_t bytes, const char *
         block = climb(d, stream, size);
     }
     if (block < 0) {
-        return refuse(d, size, what);
+        return refuse(d, stream, size, what);
     }
     status = hand_out(d, stream, block, what, out);
     check_conservation(d);

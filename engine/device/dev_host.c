@@ -25,8 +25,8 @@ static void launch_part(void *context, int part, int parts, int thread)
 {
     (void)thread;
     const struct dev_op *op = ((const struct part_context *)context)->op;
-    const size_t rows = (size_t)op->u.launch.rows;
-    op->u.launch.rows_fn(op->u.launch.args, (int)part_begin(rows, part, parts),
+    const size_t rows = (size_t)op->u.launch.call->rows;
+    op->u.launch.rows_fn(op->u.launch.call->args, (int)part_begin(rows, part, parts),
                          (int)part_begin(rows, part + 1, parts));
 }
 
@@ -64,7 +64,7 @@ static int parts_of(const dev *d, const struct dev_op *op)
         return threads;
     }
     const int wanted = threads * PARTS_PER_THREAD;
-    return op->u.launch.rows < wanted ? op->u.launch.rows : wanted;
+    return op->u.launch.call->rows < wanted ? op->u.launch.call->rows : wanted;
 }
 
 void dev_execute(dev *d, const struct dev_op *op)

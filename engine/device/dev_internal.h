@@ -23,6 +23,12 @@ struct dev_point {
     uint64_t sequence;
 };
 
+/* What a kernel is called with. */
+struct dev_call {
+    int rows;
+    _Alignas(16) unsigned char args[DEV_ARGS_MAX];
+};
+
 struct dev_op {
     enum dev_op_kind kind;
     int step; /* in which it was issued */
@@ -32,8 +38,7 @@ struct dev_op {
     union {
         struct {
             k_rows_fn *rows_fn;
-            int rows;
-            const void *args;
+            const struct dev_call *call;
         } launch;
         struct k_gemm_args gemm;
         struct {
@@ -44,7 +49,7 @@ struct dev_op {
         } move;
         struct dev_point wait;
     } u;
-    _Alignas(16) unsigned char args[DEV_ARGS_MAX];
+    struct dev_call own_call;
 };
 
 struct dev_op_chunk {
@@ -109,7 +114,7 @@ struct dev {
     void **workspace; /* one per thread */
     k_rows_fn *rows_fn[K_ID_COUNT];
     size_t args_bytes[K_ID_COUNT];
-    unsigned char last_args[K_ID_COUNT][DEV_ARGS_MAX]; /* of each kernel's latest launch */
+    struct dev_call last_call[K_ID_COUNT]; /* of each kernel's latest launch */
 
     struct dev_checker checker;
 
@@ -124,7 +129,7 @@ struct dev {
     size_t live_bytes, cached_bytes, pending_bytes, deferred_bytes, peak_bytes;
     uint64_t mallocs, frees, ooms, spurious_ooms, reclaims, deferrals;
     bool oom_hook_fired;
-    bool unread_oom; /* a request was refused; unlike CUDA's last error, nothing looks at this */
+    dev_stream unread_oom; /* a request on it was refused; unlike CUDA's last error, never asked */
 };
 
 /* dev.c */

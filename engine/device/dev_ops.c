@@ -135,16 +135,22 @@ static enum dev_status check_launch(dev *d, enum k_id kernel, int rows, const vo
     return DEV_OK;
 }
 
+static void set_call(struct dev_call *call, int rows, const void *args, size_t args_bytes)
+{
+    call->rows = rows;
+    memcpy(call->args, args, args_bytes);
+}
+
 enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows, const void *args,
                            const struct dev_span *spans, size_t span_count, const char *what)
 {
     struct declared use = {.what = what, .spans = spans, .count = span_count};
     struct dev_op *op = NULL;
-    enum dev_status status = DEV_OK;
-    status = FAULT(dev_launch_status, status);
+    enum dev_status status = dev_resolve_stream(d, &stream, what);
     if (status == DEV_OK) {
         status = check_launch(d, kernel, rows, args, what);
     }
+    status = FAULT(dev_launch_status, status);
     if (status == DEV_OK && rows > 0 && FAULT(dev_launch_enqueue, true)) {
         status = begin(d, &stream, DEV_OP_LAUNCH, &use, &op);
     }
@@ -154,11 +160,10 @@ enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows
     for (size_t i = 0; i < span_count; i++) {
         op->work += spans[i].bytes;
     }
-    memcpy(op->args, args, d->args_bytes[kernel]);
-    memcpy(d->last_args[kernel], args, d->args_bytes[kernel]);
+    set_call(&op->own_call, rows, args, d->args_bytes[kernel]);
+    set_call(&d->last_call[kernel], rows, args, d->args_bytes[kernel]);
     op->u.launch.rows_fn = d->rows_fn[kernel];
-    op->u.launch.rows = rows;
-    op->u.launch.args = FAULT(dev_launch_args, &op->args[0]);
+    op->u.launch.call = FAULT(dev_launch_args, &op->own_call);
     return issue(d, stream, &use, op);
 }
 

@@ -92,10 +92,14 @@ Test(dev_fault, leaked_blocks_stay_live)
     cr_assert_eq(wrong.numbers, right.numbers);
 }
 
-Test(dev_fault, rounding_to_two_mib_exhausts_the_budget)
+Test(dev_fault, coarse_rounding_takes_more_of_the_budget_and_exhausts_it)
 {
-    const struct toy_result r = run("dev_malloc_size.two_mib", DEV_SCHED_FIFO);
-    cr_assert_eq(r.status, DEV_EOOM);
+    const struct toy_result right = run("none", DEV_SCHED_FIFO);
+    struct toy_result wrong = run("dev_malloc_size.coarse:1", DEV_SCHED_FIFO);
+    cr_assert_gt(wrong.ledger.live_bytes, right.ledger.live_bytes);
+    cr_assert_eq(wrong.numbers, right.numbers);
+    wrong = run("dev_malloc_size.coarse", DEV_SCHED_FIFO);
+    cr_assert_eq(wrong.status, DEV_EOOM);
 }
 
 struct bench {
@@ -176,6 +180,7 @@ Test(dev_fault, a_short_split_overlaps_the_neighbour_by_a_granule)
     struct bench t;
     char *first = NULL, *second = NULL;
     open_bench(&t, "dev_heap_split.one_granule_short", toy_conf(DEV_SCHED_FIFO, 0));
+    dev_step(t.d, 1);
     cr_assert_eq(take(&t, t.a, KIB, (void **)&first), DEV_OK);
     cr_assert_eq(take(&t, t.b, KIB, (void **)&second), DEV_OK);
     cr_assert_eq(second - first, KIB - 256);
