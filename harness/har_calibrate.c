@@ -46,9 +46,10 @@ static enum har_status add_pair(const struct har_bench *bench, uint64_t seed,
     return status == ORC_OK ? HAR_OK : bounds_failed(bench, status, &cause, error);
 }
 
-static enum har_status make_bounds(struct har_lab *lab, struct har_bench *bench,
-                                   struct har_error *error)
+/* Bounds of one recipe from its calibration runs, which are there. */
+static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har_error *error)
 {
+    struct har_bench *const bench = &lab->benches[index];
     orc_calibration *calibration = NULL;
     char *json = NULL;
     struct orc_error cause = {{0}};
@@ -57,7 +58,8 @@ static enum har_status make_bounds(struct har_lab *lab, struct har_bench *bench,
         return har_fail(error, HAR_EMEMORY, "no memory for a calibration");
     }
     for (int i = 0; status == HAR_OK && i < lab->campaign.calibration; i++) {
-        status = add_pair(bench, har_campaign_calibration_seed(&lab->campaign, i), calibration,
+        status = add_pair(bench, har_campaign_calibration_seed(&lab->campaign, index, i),
+                          calibration,
                           error);
     }
     enum orc_status result = ORC_OK;
@@ -107,7 +109,7 @@ enum har_status har_calibrate_bounds(struct har_lab *lab, struct har_error *erro
         }
         status = load_bounds(lab, bench, error);
         for (int run = 0; bench->bounds == NULL && run < lab->campaign.calibration; run++) {
-            har_artifacts_need(&set, bench, har_campaign_calibration_seed(&lab->campaign, run),
+            har_artifacts_need(&set, bench, har_campaign_calibration_seed(&lab->campaign, i, run),
                                plain);
         }
     }
@@ -116,7 +118,7 @@ enum har_status har_calibrate_bounds(struct har_lab *lab, struct har_error *erro
     }
     for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
         if (lab->benches[i].used && lab->benches[i].bounds == NULL) {
-            status = make_bounds(lab, &lab->benches[i], error);
+            status = make_bounds(lab, i, error);
         }
     }
     har_artifacts_fini(&set);
@@ -138,7 +140,7 @@ enum har_status har_calibrate_alarms(struct har_lab *lab, struct har_error *erro
                 .tasks = (run + i) / HAR_SCHEDULE_COUNT % 2 != 0,
             };
             status = har_case_init(lab, &lab->benches[i], HAR_CASE_alarm, "none",
-                                   har_campaign_alarm_seed(&lab->campaign, (int)run), variant,
+                                   har_campaign_alarm_seed(&lab->campaign, i, (int)run), variant,
                                    &cases[count], error);
             if (status == HAR_OK) {
                 har_case_need(&cases[count++], &set);

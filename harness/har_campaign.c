@@ -293,10 +293,10 @@ static enum har_status check_all(const struct har_campaign *c, struct har_error 
         const char *name;
         int value, least, most;
     } ranges[] = {
-        {"repeats", c->repeats, 1, HAR_SEED_GAP - 1},
+        {"repeats", c->repeats, 1, HAR_SEED_BLOCK - 1},
         {"horizon", c->horizon, 0, 1000000},
-        {"calibration", c->calibration, 2, HAR_SEED_GAP - 1},
-        {"false_alarms", c->false_alarms, 0, HAR_SEED_GAP - 1},
+        {"calibration", c->calibration, 2, HAR_SEED_BLOCK - 1},
+        {"false_alarms", c->false_alarms, 0, HAR_SEED_BLOCK - 1},
         {"jobs", c->jobs, 0, 1024},
         {"timeout_factor", c->timeout_factor, 2, 1000},
         {"timeout_min", c->timeout_min_s, 1, 86400},
@@ -309,6 +309,10 @@ static enum har_status check_all(const struct har_campaign *c, struct har_error 
         if (status != HAR_OK) {
             return status;
         }
+    }
+    if (c->recipe_count >= HAR_SEED_GAP / HAR_SEED_BLOCK) {
+        return har_fail(error, HAR_EUSAGE, "%s: more than %d recipes", c->path,
+                        HAR_SEED_GAP / HAR_SEED_BLOCK - 1);
     }
     for (size_t i = 0; i < c->check_count; i++) {
         enum orc_check_id id;
@@ -380,12 +384,12 @@ uint64_t har_campaign_fault_seed(const struct har_campaign *c, int repeat)
     return c->seed + (uint64_t)repeat;
 }
 
-uint64_t har_campaign_calibration_seed(const struct har_campaign *c, int run)
+uint64_t har_campaign_calibration_seed(const struct har_campaign *c, size_t recipe, int run)
 {
-    return c->seed + HAR_SEED_GAP + (uint64_t)run;
+    return c->seed + HAR_SEED_GAP + recipe * HAR_SEED_BLOCK + (uint64_t)run;
 }
 
-uint64_t har_campaign_alarm_seed(const struct har_campaign *c, int run)
+uint64_t har_campaign_alarm_seed(const struct har_campaign *c, size_t recipe, int run)
 {
-    return c->seed + 2 * HAR_SEED_GAP + (uint64_t)run;
+    return c->seed + 2 * HAR_SEED_GAP + recipe * HAR_SEED_BLOCK + (uint64_t)run;
 }

@@ -21,8 +21,9 @@ enum har_schedule {
 const char *har_schedule_name(enum har_schedule schedule);
 bool har_schedule_find(const char *name, enum har_schedule *out);
 
-/* Seeds of the three kinds of runs stand this far apart, so that none is ever used twice. */
-enum { HAR_SEED_GAP = 1000, HAR_DOSES_MAX = 3 };
+/* Seeds of the three kinds of runs stand HAR_SEED_GAP apart, those of one recipe HAR_SEED_BLOCK: no two
+ * healthy runs share a seed, since recipes that differ only in memory would run the same bits. */
+enum { HAR_SEED_GAP = 1000000, HAR_SEED_BLOCK = 1000, HAR_DOSES_MAX = 3 };
 
 struct har_campaign {
     char *name;
@@ -64,5 +65,6 @@ void har_campaign_fini(struct har_campaign *campaign);
 
 /* Seeds: fault repeats, calibration runs and false-alarm runs are disjoint. */
 uint64_t har_campaign_fault_seed(const struct har_campaign *campaign, int repeat);
-uint64_t har_campaign_calibration_seed(const struct har_campaign *campaign, int run);
-uint64_t har_campaign_alarm_seed(const struct har_campaign *campaign, int run);
+uint64_t har_campaign_calibration_seed(const struct har_campaign *campaign, size_t recipe,
+                                       int run);
+uint64_t har_campaign_alarm_seed(const struct har_campaign *campaign, size_t recipe, int run);

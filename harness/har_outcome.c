@@ -162,5 +162,6 @@ enum har_outcome har_outcome_join(const enum har_outcome *repeats, size_t count,
 
 int har_outcome_steps(int from, int detected)
 {
-    return detected - (from > 0 ? from : 1) + 1;
+    const int steps = detected - (from > 0 ? from : 1) + 1;
+    return steps > 1 ? steps : 1;
 }

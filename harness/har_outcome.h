@@ -54,5 +54,6 @@ void har_outcome_decide(const struct har_facts *facts, struct har_decision *out)
 /* Outcome of a fault over its repeats: detected only if every infected, latent or dead one was. */
 enum har_outcome har_outcome_join(const enum har_outcome *repeats, size_t count, size_t *detected,
                                   size_t *relevant);
-/* Steps from `from` to detection, both included; from 0 (set-up) counts as step 1. */
+/* Steps from `from` to detection, both included; from 0 (set-up) counts as step 1. At least 1: results
+ * are read back late, so a site may run in the step after the one whose record shows it. */
 int har_outcome_steps(int from, int detected);

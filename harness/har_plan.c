@@ -118,9 +118,10 @@ int har_plan_match(const struct mut_fault *fault, const struct har_place *places
 
 void har_plan_dose_text(float dose, char *out, size_t size)
 {
-    for (int digits = 1; digits <= 9; digits++) {
+    enum { DIGITS_MAX = 9, PLAIN_MAX = 6 }; /* up to six digits "10" is better than "1e+01" */
+    for (int digits = 1; digits <= DIGITS_MAX; digits++) {
         snprintf(out, size, "%.*g", digits, (double)dose);
-        if (strtof(out, NULL) == dose) {
+        if (strtof(out, NULL) == dose && (strchr(out, 'e') == NULL || digits >= PLAIN_MAX)) {
             return;
         }
     }

@@ -37,7 +37,11 @@ static void fill_cells(const struct har_result *e, char cells[COLUMN_COUNT][CELL
     snprintf(cells[3], CELL_MAX, "%s",
              e->first_check >= 0 ? orc_check_name((enum orc_check_id)e->first_check) : "-");
     step_cell(e->reached, e->detected, cells[4]);
-    step_cell(e->infected, e->infected > 0 ? e->detected : 0, cells[5]);
+    if (e->infected > e->detected && e->detected > 0) {
+        snprintf(cells[5], CELL_MAX, "before");
+    } else {
+        step_cell(e->infected, e->infected > 0 ? e->detected : 0, cells[5]);
+    }
     step_cell(e->reached, curve, cells[6]);
     step_cell(e->reached, loss_only, cells[7]);
 }
@@ -134,7 +138,7 @@ void har_report_text(const struct har_results *r, bool colour, struct har_text *
         add_row(&r->entries[i], widths, colour, out);
     }
     har_text_add(out, "\nsteps count from the step that first ran the site, infected from the "
-                      "first step with other bits;\ncurve and loss_only: the same count, had that "
+                      "first step with other bits (before: found while it was latent);\ncurve and loss_only: the same count, had that "
                       "check been alone\n");
     add_explanations(r, out);
     add_oracle(r, out);

@@ -41,6 +41,18 @@ static void warp_sketch(json_t *step)
     }
 }
 
+static void warp_count(json_t *step)
+{
+    enum { NONFINITE = 9 }; /* place of the count in a sketch, oracles/TRACE.md */
+    json_t *const gradients = json_object_get(json_object_get(step, "sketch"), "gradients");
+    const char *name;
+    json_t *sketch;
+    json_object_foreach(gradients, name, sketch) {
+        json_array_set_new(sketch, NONFINITE, json_integer(1));
+        break;
+    }
+}
+
 /* Changes one step as the warp says; middle and last are step numbers. */
 static void warp_step(json_t *step, enum har_warp warp, double amount, int middle, int last)
 {
@@ -49,6 +61,8 @@ static void warp_step(json_t *step, enum har_warp warp, double amount, int middl
         warp_nan(step);
     } else if (warp == HAR_WARP_sketch && number == middle) {
         warp_sketch(step);
+    } else if (warp == HAR_WARP_count && number == middle) {
+        warp_count(step);
     } else if (warp == HAR_WARP_loss && number == last) {
         const double loss = json_number_value(json_object_get(step, "loss"));
         json_object_set_new(step, "loss", json_real(loss * (1.0 + amount)));
@@ -212,8 +226,9 @@ static enum har_status add_stored(struct har_lab *lab, struct replay *r, const c
 static enum har_status prepare(struct har_lab *lab, struct replay *r, const char *planted,
                                struct har_error *error)
 {
-    static const enum har_warp warps[] = {HAR_WARP_nan, HAR_WARP_empty, HAR_WARP_sketch};
-    static const char *const names[] = {"nan", "empty", "turned"};
+    static const enum har_warp warps[] = {HAR_WARP_nan, HAR_WARP_empty, HAR_WARP_sketch,
+                                           HAR_WARP_count};
+    static const char *const names[] = {"nan", "empty", "turned", "counted"};
     char *folder = NULL;
     char path[2][4096];
     if (asprintf(&folder, "%s/runs/selftest", lab->out) < 0) {
@@ -250,6 +265,18 @@ static bool same_verdict(const struct orc_verdict *a, const struct orc_verdict *
     return a->applicable == b->applicable && a->fired == b->fired && a->step == b->step;
 }
 
+static const char *verdict_word(const struct orc_verdict *v)
+{
+    return !v->applicable ? "not applicable" : v->fired ? "fires" : "passes";
+}
+
+static void say_change(const struct orc_verdict *sound, const struct orc_verdict *broken,
+                       const char *trace, const char *check, char *out, size_t size)
+{
+    snprintf(out, size, "%s trace: %s %s (step %d), soundly %s (step %d)", trace, check,
+             verdict_word(broken), broken->step, verdict_word(sound), sound->step);
+}
+
 /* Replays everything with one oracle fault armed; says which trace and check noticed it. */
 static enum har_status try_fault(const struct replay *r, const char *id, bool *killed, char *detail,
                                  size_t detail_size, struct har_error *error)
@@ -269,8 +296,8 @@ static enum har_status try_fault(const struct replay *r, const char *id, bool *k
         for (int k = 0; k < ORC_CHECK_COUNT && !*killed; k++) {
             if (!same_verdict(&verdicts[k], &r->sound[i][k])) {
                 *killed = true;
-                snprintf(detail, detail_size, "%s trace: check %s changes its verdict",
-                         r->names[i], orc_check_name((enum orc_check_id)k));
+                say_change(&r->sound[i][k], &verdicts[k], r->names[i],
+                           orc_check_name((enum orc_check_id)k), detail, detail_size);
             }
         }
     }

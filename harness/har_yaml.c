@@ -11,8 +11,21 @@
 /* What libcyaml said: its first message is the cause, the first place of the backtrace the line. */
 struct yaml_log {
     char cause[256];
+    char key[64]; /* of the value in question; "" when the place is no value */
     int line;
 };
+
+/* Takes line and key from "in mapping field 'KEY' (line: N, column: M)". */
+static void take_place(struct yaml_log *log, const char *text, const char *place)
+{
+    static const char field[] = "mapping field '";
+    const char *const key = strstr(text, field);
+    log->line = atoi(place + strlen("(line: "));
+    if (key != NULL) {
+        const char *const start = key + strlen(field);
+        snprintf(log->key, sizeof log->key, "%.*s", (int)strcspn(start, "'"), start);
+    }
+}
 
 static void yaml_log_add(cyaml_log_t level, void *context, const char *format, va_list args)
 {
@@ -25,7 +38,7 @@ static void yaml_log_add(cyaml_log_t level, void *context, const char *format, v
     const char *const place = strstr(text, "(line: ");
     if (place != NULL) {
         if (log->line == 0) {
-            log->line = atoi(place + strlen("(line: "));
+            take_place(log, text, place);
         }
     } else if (log->cause[0] == '\0' && strncmp(text, "Backtrace", 9) != 0) {
         snprintf(log->cause, sizeof log->cause, "%s", text);
@@ -80,7 +93,8 @@ enum har_status har_yaml_load(const char *path, const cyaml_schema_value_t *sche
         log.line = yaml_key_line(path, key, log.line);
         return har_fail(error, HAR_EUSAGE, "%s:%d: unknown key '%s'", path, log.line, key);
     }
-    return har_fail(error, HAR_EUSAGE, "%s:%d: %s", path, log.line,
+    return har_fail(error, HAR_EUSAGE, "%s:%d: %s%s%s", path, log.line, log.key,
+                    log.key[0] != '\0' ? ": " : "",
                     log.cause[0] != '\0' ? log.cause : cyaml_strerror(result));
 }
 

@@ -1,0 +1,196 @@
+/* Tests of campaign files and the command line: what is refused, and what the sentence says. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "har_campaign.h"
+#include "har_recipe.h"
+
+static void write_file(char *path, const char *text)
+{
+    const int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* Loads a campaign of this text and applies these options; the error text is left in error. */
+static enum har_status load(const char *text, const struct har_options *options,
+                            struct har_campaign *campaign, struct har_error *error)
+{
+    char path[] = "/tmp/har_campaign_XXXXXX";
+    write_file(path, text);
+    enum har_status status = har_campaign_load(path, campaign, error);
+    if (status == HAR_OK) {
+        status = har_campaign_apply(campaign, options, error);
+        if (status != HAR_OK) {
+            har_campaign_fini(campaign);
+        }
+    }
+    unlink(path);
+    return status;
+}
+
+static struct har_options no_options(void)
+{
+    struct har_options options;
+    struct har_error error;
+    char *argv[] = {(char *)"run", NULL};
+    cr_assert_eq(har_options_parse(HAR_SUBCOMMAND_run, 1, argv, &options, &error), HAR_OK);
+    return options;
+}
+
+struct bad_campaign {
+    const char *text;
+    const char *says[3]; /* parts of the sentence */
+};
+
+static const struct bad_campaign bad_campaigns[] = {
+    {"name: x\nrecipes: [a.yaml]\n\nrepeets: 3\n", {":4:", "unknown key", "repeets"}},
+    {"name: x\nrecipes: [a.yaml]\nrepeats: many\n", {":3:", "repeats", "many"}},
+    {"recipes: [a.yaml]\n", {":1:", "name", NULL}},
+    {"name: x\nrecipes: [a.yaml\n", {":", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nschedules:\n  - {family: stream, schedul: pct}\n",
+     {":4:", "schedul", NULL}},
+    {"name: x\nrecipes: [a.yaml]\nschedules: [{family: streams, schedule: pct}]\n",
+     {"streams", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nschedules: [{family: stream, schedule: random}]\n",
+     {"random", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nfamilies: [numerik]\n", {"numerik", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nchecks: [losss]\n", {"losss", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\ndoses: [tiny]\n", {"tiny", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nrepeats: 0\n", {"repeats", "[1, 999]", NULL}},
+    {"name: x\nrecipes: [a.yaml]\ncalibration: 1\n", {"calibration", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nplanted: no.fault\n", {"planted", "no.fault", NULL}},
+};
+
+Test(har_campaign, every_mistake_is_named)
+{
+    const struct har_options options = no_options();
+    size_t compared = 0;
+    for (size_t i = 0; i < sizeof bad_campaigns / sizeof bad_campaigns[0]; i++) {
+        struct har_campaign campaign;
+        struct har_error error = {{0}};
+        cr_expect_eq(load(bad_campaigns[i].text, &options, &campaign, &error), HAR_EUSAGE, "%s",
+                     bad_campaigns[i].text);
+        for (size_t k = 0; k < 3 && bad_campaigns[i].says[k] != NULL; k++) {
+            cr_expect_not_null(strstr(error.text, bad_campaigns[i].says[k]), "'%s' lacks '%s'",
+                               error.text, bad_campaigns[i].says[k]);
+            compared++;
+        }
+    }
+    cr_assert_gt(compared, 0);
+}
+
+Test(har_campaign, a_missing_file_is_named)
+{
+    struct har_campaign campaign;
+    struct har_error error = {{0}};
+    cr_expect_eq(har_campaign_load("/nonexistent/c.yaml", &campaign, &error), HAR_EUSAGE);
+    cr_expect_not_null(strstr(error.text, "/nonexistent/c.yaml"));
+}
+
+static const char whole[] = "name: x\nrecipes: [a.yaml, /b.yaml]\nfaults: ['adamw_*']\nrepeats: 4\n"
+                            "seed: 7\ndoses: [largest]\nfamilies: [stream, host]\n"
+                            "schedules: [{family: stream, schedule: lazy}]\n";
+
+Test(har_campaign, values_arrive_and_paths_are_relative_to_the_file)
+{
+    const struct har_options options = no_options();
+    struct har_campaign c;
+    struct har_error error = {{0}};
+    cr_assert_eq(load(whole, &options, &c, &error), HAR_OK, "%s", error.text);
+    cr_expect_str_eq(c.recipes[0], "/tmp/a.yaml");
+    cr_expect_str_eq(c.recipes[1], "/b.yaml");
+    cr_expect_eq(c.repeats, 4);
+    cr_expect_eq(c.seed, 7);
+    cr_expect(c.dose_largest && !c.dose_usual && !c.dose_smallest);
+    cr_expect(c.families[MUT_FAMILY_HOST] && !c.families[MUT_FAMILY_LOSS]);
+    cr_expect_eq(c.schedules[MUT_FAMILY_STREAM], HAR_SCHEDULE_lazy);
+    cr_expect_eq(c.schedules[MUT_FAMILY_HOST], HAR_SCHEDULE_fifo);
+    har_campaign_fini(&c);
+}
+
+Test(har_campaign, the_command_line_wins)
+{
+    struct har_options options;
+    struct har_campaign c;
+    struct har_error error = {{0}};
+    char *argv[] = {(char *)"run", (char *)"--repeats", (char *)"2",      (char *)"--seed=11",
+                    (char *)"-F",  (char *)"loss_*",    (char *)"--family", (char *)"loss",
+                    (char *)"-j3", (char *)"--checks",  (char *)"loss,curve"};
+    cr_assert_eq(har_options_parse(HAR_SUBCOMMAND_run, 11, argv, &options, &error), HAR_OK, "%s",
+                 error.text);
+    cr_assert_eq(load(whole, &options, &c, &error), HAR_OK, "%s", error.text);
+    cr_expect_eq(c.repeats, 2);
+    cr_expect_eq(c.seed, 11);
+    cr_expect_eq(c.jobs, 3);
+    cr_expect_str_eq(c.faults[0], "loss_*");
+    cr_expect(c.families[MUT_FAMILY_LOSS] && !c.families[MUT_FAMILY_HOST]);
+    cr_expect_eq(c.check_count, 2);
+    har_campaign_fini(&c);
+}
+
+Test(har_campaign, seeds_of_the_three_kinds_never_meet)
+{
+    const struct har_campaign c = {.seed = 5};
+    const size_t last = HAR_SEED_GAP / HAR_SEED_BLOCK - 2;
+    cr_expect_lt(har_campaign_fault_seed(&c, HAR_SEED_BLOCK - 1),
+                 har_campaign_calibration_seed(&c, 0, 0));
+    cr_expect_lt(har_campaign_calibration_seed(&c, 3, HAR_SEED_BLOCK - 2),
+                 har_campaign_calibration_seed(&c, 4, 0));
+    cr_expect_lt(har_campaign_calibration_seed(&c, last, HAR_SEED_BLOCK - 1),
+                 har_campaign_alarm_seed(&c, 0, 0));
+}
+
+static void expect_refused(enum har_subcommand command, int argc, const char *const *words,
+                           const char *says)
+{
+    char *argv[8];
+    struct har_options options;
+    struct har_error error = {{0}};
+    for (int i = 0; i < argc; i++) {
+        argv[i] = (char *)words[i];
+    }
+    cr_expect_eq(har_options_parse(command, argc, argv, &options, &error), HAR_EUSAGE, "%s", says);
+    cr_expect_not_null(strstr(error.text, says), "'%s' lacks '%s'", error.text, says);
+}
+
+Test(har_options, wrong_command_lines_are_named)
+{
+    expect_refused(HAR_SUBCOMMAND_run, 2, (const char *const[]){"run", "--bogus"}, "--bogus");
+    expect_refused(HAR_SUBCOMMAND_run, 2, (const char *const[]){"run", "--out"}, "--out");
+    expect_refused(HAR_SUBCOMMAND_run, 3, (const char *const[]){"run", "--repeats", "x"}, "repeats");
+    expect_refused(HAR_SUBCOMMAND_run, 3, (const char *const[]){"run", "-j", "-2"}, "jobs");
+    expect_refused(HAR_SUBCOMMAND_run, 2, (const char *const[]){"run", "word"}, "word");
+    expect_refused(HAR_SUBCOMMAND_explain, 1, (const char *const[]){"explain"}, "FAULT");
+    expect_refused(HAR_SUBCOMMAND_diff, 2, (const char *const[]){"diff", "a"}, "TRACE");
+    expect_refused(HAR_SUBCOMMAND_gate, 3, (const char *const[]){"gate", "--fail-under", "nan"},
+                   "fail-under");
+    expect_refused(HAR_SUBCOMMAND_gate, 3,
+                   (const char *const[]){"gate", "--fail-under-family", "lost=3"}, "lost=3");
+    expect_refused(HAR_SUBCOMMAND_list, 2, (const char *const[]){"list", "--repeats"}, "--repeats");
+}
+
+Test(har_options, family_limits_arrive)
+{
+    char *argv[] = {(char *)"gate", (char *)"--fail-under-family", (char *)"stream=80",
+                    (char *)"--fail-under=90.5"};
+    struct har_options options;
+    struct har_error error = {{0}};
+    cr_assert_eq(har_options_parse(HAR_SUBCOMMAND_gate, 4, argv, &options, &error), HAR_OK);
+    cr_expect_eq(options.family_under[MUT_FAMILY_STREAM], 80.0);
+    cr_expect_lt(options.family_under[MUT_FAMILY_LOSS], 0.0);
+    cr_expect_eq(options.fail_under, 90.5);
+}
+
+Test(har_recipe, the_resumed_run_starts_near_the_middle)
+{
+    cr_expect_eq(har_recipe_middle_checkpoint(8, 16), 8);
+    cr_expect_eq(har_recipe_middle_checkpoint(8, 64), 32);
+    cr_expect_eq(har_recipe_middle_checkpoint(10, 16), 10);
+    cr_expect_eq(har_recipe_middle_checkpoint(16, 16), 0);
+    cr_expect_eq(har_recipe_middle_checkpoint(0, 16), 0);
+}

@@ -1,0 +1,189 @@
+/* Tests of children: how each end is classified, time-outs, groups, logs, interruption. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "har_pool.h"
+
+static struct har_command shell(const char *script)
+{
+    struct har_command command = {.timeout_s = 20.0};
+    har_args_add(&command.args, "/bin/sh");
+    har_args_add(&command.args, "-c");
+    har_args_add(&command.args, script);
+    return command;
+}
+
+static struct har_exit run(struct har_command *command)
+{
+    struct har_pool pool;
+    struct har_exit end = {0};
+    struct har_error error = {{0}};
+    cr_assert_eq(har_pool_open(1, false, &pool, &error), HAR_OK, "%s", error.text);
+    cr_assert_eq(har_pool_run_one(&pool, command, &end, &error), HAR_OK, "%s", error.text);
+    har_pool_close(&pool);
+    return end;
+}
+
+Test(har_spawn, every_way_to_end_is_told_apart)
+{
+    static const struct {
+        const char *script;
+        enum har_end end;
+        int code, signal;
+    } rows[] = {
+        {"exit 0", HAR_END_done, 0, 0},         {"exit 1", HAR_END_rejected, 1, 0},
+        {"exit 8", HAR_END_refused, 8, 0},      {"exit 9", HAR_END_assertion, 9, 0},
+        {"exit 70", HAR_END_crashed, 70, 0},    {"exit 74", HAR_END_no_verdict, 74, 0},
+        {"exit 127", HAR_END_no_verdict, 127, 0}, {"exit 130", HAR_END_no_verdict, 130, 0},
+        {"exit 3", HAR_END_crashed, 3, 0},      {"kill -SEGV $$", HAR_END_crashed, -1, SIGSEGV},
+        {"kill -ABRT $$", HAR_END_crashed, -1, SIGABRT},
+        {"kill -KILL $$", HAR_END_no_verdict, -1, SIGKILL},
+    };
+    size_t compared = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct har_command command = shell(rows[i].script);
+        const struct har_exit end = run(&command);
+        cr_expect_eq(end.end, rows[i].end, "%s: %s", rows[i].script, har_end_name(end.end));
+        cr_expect_eq(end.code, rows[i].code, "%s: %d", rows[i].script, end.code);
+        cr_expect_eq(end.signal, rows[i].signal, "%s: %d", rows[i].script, end.signal);
+        compared++;
+    }
+    cr_assert_gt(compared, 0);
+    cr_expect_eq(har_exit_classify(0, false, false), HAR_END_no_verdict);
+}
+
+Test(har_spawn, a_program_that_is_missing_is_an_error)
+{
+    struct har_pool pool;
+    struct har_exit end;
+    struct har_error error = {{0}};
+    struct har_command command = {.timeout_s = 5.0};
+    har_args_add(&command.args, "/nonexistent/program");
+    cr_assert_eq(har_pool_open(1, false, &pool, &error), HAR_OK);
+    cr_expect_eq(har_pool_run_one(&pool, &command, &end, &error), HAR_EIO);
+    cr_expect_not_null(strstr(error.text, "/nonexistent/program"));
+    har_pool_close(&pool);
+}
+
+Test(har_spawn, a_child_past_its_time_dies_with_its_group)
+{
+    char path[] = "/tmp/har_spawn_XXXXXX";
+    const int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    close(fd);
+    struct har_command command = shell("sleep 600 & echo $!; wait");
+    command.timeout_s = 0.3;
+    command.log_path = strdup(path);
+    const struct har_exit end = run(&command);
+    cr_expect_eq(end.end, HAR_END_timed_out);
+    cr_expect_lt(end.seconds, 10.0);
+    FILE *const log = fopen(path, "r");
+    int grandchild = 0;
+    cr_assert_eq(fscanf(log, "%d", &grandchild), 1);
+    fclose(log);
+    unlink(path);
+    cr_assert_gt(grandchild, 1);
+    /* Killed in the same call; whoever adopts it may not have reaped it yet. */
+    bool gone = false;
+    for (int i = 0; i < 100 && !gone; i++) {
+        char status[64] = "";
+        char name[64];
+        snprintf(name, sizeof name, "/proc/%d/stat", grandchild);
+        FILE *const file = fopen(name, "r");
+        gone = file == NULL || (fscanf(file, "%*d %*s %63s", status) == 1 && status[0] == 'Z');
+        if (file != NULL) {
+            fclose(file);
+        }
+        usleep(20000);
+    }
+    cr_expect(gone, "the grandchild outlived its group");
+}
+
+Test(har_spawn, output_goes_to_the_log_and_quoting_reads_back)
+{
+    char path[] = "/tmp/har_spawn_XXXXXX";
+    close(mkstemp(path));
+    struct har_command command = shell("echo out; echo 'err or' >&2; cat");
+    command.log_path = strdup(path);
+    char *const line = har_command_line(&command);
+    cr_expect_str_eq(line, "/bin/sh -c 'echo out; echo '\\''err or'\\'' >&2; cat'");
+    free(line);
+    cr_expect_eq(run(&command).end, HAR_END_done);
+    char text[64] = "";
+    FILE *const log = fopen(path, "r");
+    cr_assert_gt(fread(text, 1, sizeof text - 1, log), 0);
+    fclose(log);
+    unlink(path);
+    cr_expect_str_eq(text, "out\nerr or\n");
+}
+
+/* A job of `left` children, each of which takes a moment. */
+struct chain {
+    int left, ran;
+};
+
+static enum har_status chain_next(void *job, const struct har_exit *last,
+                                  struct har_command *command, bool *more, struct har_error *error)
+{
+    struct chain *const chain = job;
+    (void)error;
+    chain->ran += last != NULL && last->end == HAR_END_done;
+    *more = chain->left-- > 0;
+    if (*more) {
+        *command = shell("sleep 0.02");
+    }
+    return HAR_OK;
+}
+
+Test(har_pool, every_job_runs_to_its_end)
+{
+    enum { JOBS = 12 };
+    struct chain chains[JOBS];
+    void *jobs[JOBS];
+    struct har_pool pool;
+    struct har_error error = {{0}};
+    for (int i = 0; i < JOBS; i++) {
+        chains[i] = (struct chain){.left = i % 4};
+        jobs[i] = &chains[i];
+    }
+    cr_assert_eq(har_pool_open(3, false, &pool, &error), HAR_OK);
+    cr_assert_eq(har_pool_run(&pool, jobs, JOBS, chain_next, "test", &error), HAR_OK);
+    for (int i = 0; i < JOBS; i++) {
+        cr_expect_eq(chains[i].ran, i % 4);
+    }
+    har_pool_close(&pool);
+}
+
+static enum har_status endless_next(void *job, const struct har_exit *last,
+                                    struct har_command *command, bool *more,
+                                    struct har_error *error)
+{
+    pid_t *const self = job;
+    (void)last;
+    (void)error;
+    *command = shell("sleep 600");
+    *more = true;
+    kill(*self, SIGTERM); /* arrives while the child runs */
+    return HAR_OK;
+}
+
+Test(har_pool, an_interruption_stops_all_children)
+{
+    struct har_pool pool;
+    struct har_error error = {{0}};
+    pid_t self = getpid();
+    void *jobs[] = {&self, &self};
+    cr_assert_eq(har_pool_open(2, false, &pool, &error), HAR_OK);
+    const double start = har_clock_s();
+    cr_expect_eq(har_pool_run(&pool, jobs, 2, endless_next, "test", &error), HAR_EINTERRUPTED);
+    cr_expect_lt(har_clock_s() - start, 20.0);
+    cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
+    cr_expect_eq(errno, ECHILD);
+    har_pool_close(&pool);
+}
