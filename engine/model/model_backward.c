@@ -174,6 +174,9 @@ static void mlp_backward(struct backward *b, int layer, struct eng_layer_saved *
 static void probs_grad(struct eng_chain *c, const float *dattn, const float *qkv, float *dprobs,
                        int nth)
 {
+    if (c->status != DEV_OK) {
+        return; /* an operand may be missing */
+    }
     const struct eng_model *m = c->model;
     struct k_gemm_args args = {.m = m->config.context,
                                .n = m->config.context,
@@ -200,6 +203,9 @@ static void probs_grad(struct eng_chain *c, const float *dattn, const float *qkv
 static void kv_grad(struct eng_chain *c, const float *weights, const float *x, size_t x_outer,
                     int x_stride, float *dqkv, bool value, int nth)
 {
+    if (c->status != DEV_OK) {
+        return; /* an operand may be missing */
+    }
     const struct eng_model *m = c->model;
     struct k_gemm_args args = {.m = m->config.context,
                                .n = m->head_dim,
@@ -226,6 +232,9 @@ static void kv_grad(struct eng_chain *c, const float *weights, const float *x, s
 static void query_grad(struct eng_chain *c, const float *dscores, const float *qkv, float *dqkv,
                        int nth)
 {
+    if (c->status != DEV_OK) {
+        return; /* an operand may be missing */
+    }
     const struct eng_model *m = c->model;
     struct k_gemm_args args = {.m = m->config.context,
                                .n = m->head_dim,

@@ -102,6 +102,9 @@ void eng_model_attention_batch(const struct eng_model *m, int nth, struct k_gemm
 
 static void attention_scores(struct eng_chain *c, const float *qkv, float *scores, int nth)
 {
+    if (c->status != DEV_OK) {
+        return; /* an operand may be missing */
+    }
     const struct eng_model *m = c->model;
     struct k_gemm_args args = {.m = m->config.context,
                                .n = m->config.context,
@@ -127,6 +130,9 @@ static void attention_scores(struct eng_chain *c, const float *qkv, float *score
 static void attention_mix(struct eng_chain *c, const float *qkv, const float *probs, float *out,
                           int nth)
 {
+    if (c->status != DEV_OK) {
+        return; /* an operand may be missing */
+    }
     const struct eng_model *m = c->model;
     struct k_gemm_args args = {.m = m->config.context,
                                .n = m->head_dim,

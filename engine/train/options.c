@@ -11,6 +11,7 @@
 enum option_id {
     OPT_RECIPE = 256,
     OPT_WEIGHTS,
+    OPT_DATA,
     OPT_SEED,
     OPT_STEPS,
     OPT_TRACE,
@@ -37,6 +38,7 @@ enum option_id {
 static const struct option table[] = {
     {"recipe", required_argument, NULL, OPT_RECIPE},
     {"weights", required_argument, NULL, OPT_WEIGHTS},
+    {"data", required_argument, NULL, OPT_DATA},
     {"seed", required_argument, NULL, OPT_SEED},
     {"steps", required_argument, NULL, OPT_STEPS},
     {"trace", required_argument, NULL, OPT_TRACE},
@@ -68,6 +70,7 @@ const char *eng_options_help(void)
            "\n"
            "  --recipe FILE           what to train\n"
            "  --weights FILE          initial weights (see faultline-init)\n"
+           "  --data FILE             training data instead of the recipe's (repeatable)\n"
            "  --seed N                seed of the data order instead of the recipe's\n"
            "  --steps N               stop after step N; the schedule's horizon stays\n"
            "  --trace FILE[.zst]      write a trace (oracles/TRACE.md)\n"
@@ -174,6 +177,16 @@ static enum eng_status read_word(enum option_id id, const char *name, const char
     return ENG_OK;
 }
 
+static enum eng_status add_data(struct eng_command_line *c, const char *path,
+                                struct eng_error *error)
+{
+    if (c->data_count == ENG_DATA_FILES_MAX) {
+        return eng_fail(error, ENG_EUSAGE, "--data: more than %d files", ENG_DATA_FILES_MAX);
+    }
+    c->data[c->data_count++] = path;
+    return ENG_OK;
+}
+
 /* Options that are a text or a switch. */
 static void read_plain(enum option_id id, const char *text, struct eng_command_line *c)
 {
@@ -267,6 +280,9 @@ enum eng_status eng_options_read(int argc, char **argv, const char *environment_
                             argv[optind - 1]);
         case ':':
             return eng_fail(error, ENG_EUSAGE, "'%s' needs a value", argv[optind - 1]);
+        case OPT_DATA:
+            status = add_data(&c, optarg, error);
+            break;
         case OPT_SEED:
         case OPT_SCHEDULE_SEED:
         case OPT_BUDGET:

@@ -14,9 +14,13 @@ enum eng_command {
     ENG_COMMAND_HELP
 };
 
+enum { ENG_DATA_FILES_MAX = 64 };
+
 struct eng_command_line {
     enum eng_command command;
     const char *recipe;
+    const char *data[ENG_DATA_FILES_MAX]; /* instead of the recipe's training files */
+    unsigned data_count;                  /* 0 = the recipe's */
     const char *save;
     bool quiet;
     struct eng_train_options train; /* texts point into argv or the environment */

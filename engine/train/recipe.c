@@ -502,6 +502,27 @@ static void free_list(char **list, unsigned count)
     free(list);
 }
 
+enum eng_status eng_recipe_replace_train(struct eng_recipe *recipe, const char *const *files,
+                                         unsigned count, struct eng_error *error)
+{
+    char **copies = calloc(count, sizeof *copies);
+    bool ok = copies != NULL;
+    for (unsigned i = 0; ok && i < count; i++) {
+        copies[i] = strdup(files[i]);
+        ok = copies[i] != NULL;
+    }
+    if (!ok) {
+        if (copies != NULL) {
+            free_list(copies, count);
+        }
+        return eng_fail(error, ENG_EHOSTMEM, "--data: host memory exhausted");
+    }
+    free_list(recipe->data.train, recipe->data.train_count);
+    recipe->data.train = copies;
+    recipe->data.train_count = count;
+    return ENG_OK;
+}
+
 void eng_recipe_free(struct eng_recipe *recipe)
 {
     if (recipe == NULL) {

@@ -55,4 +55,8 @@ struct eng_recipe {
  * with file, line and key; an unreadable file is EIO. The caller frees with eng_recipe_free(). */
 ENG_CHECKED enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out,
                                             struct eng_error *error);
+/* Takes copies of other training file names, relative to the current folder (--data). */
+ENG_CHECKED enum eng_status eng_recipe_replace_train(struct eng_recipe *recipe,
+                                                     const char *const *files, unsigned count,
+                                                     struct eng_error *error);
 void eng_recipe_free(struct eng_recipe *recipe); /* accepts NULL */

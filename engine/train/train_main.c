@@ -122,6 +122,9 @@ static enum eng_status run(const struct eng_command_line *c, struct eng_error *e
     if (status == ENG_OK) {
         status = eng_recipe_read(c->recipe, &recipe, error);
     }
+    if (status == ENG_OK && c->data_count > 0) {
+        status = eng_recipe_replace_train(recipe, c->data, c->data_count, error);
+    }
     if (status == ENG_OK) {
         switch (c->command) {
         case ENG_COMMAND_PLAN:
