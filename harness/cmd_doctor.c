@@ -19,8 +19,7 @@ struct findings {
     enum har_status worst;
 };
 
-static void report(struct findings *f, const char *what, enum har_status status,
-                   const char *detail)
+static void report(struct findings *f, const char *what, enum har_status status, const char *detail)
 {
     json_t *const o = json_object();
     json_object_set_new(o, "check", json_string(what));
@@ -115,8 +114,7 @@ enum har_status har_cmd_doctor(const struct har_options *options, struct har_err
     struct findings findings = {.list = json_array(), .json = options->json};
     const char *const temporary = getenv("TMPDIR");
     char dir[4096];
-    snprintf(dir, sizeof dir, "%s/faultline-doctor-XXXXXX",
-             temporary != NULL ? temporary : "/tmp");
+    snprintf(dir, sizeof dir, "%s/faultline-doctor-XXXXXX", temporary != NULL ? temporary : "/tmp");
     if (mkdtemp(dir) == NULL) {
         json_decref(findings.list);
         return har_fail(error, HAR_EIO, "%s: cannot be made", dir);

@@ -124,9 +124,9 @@ enum har_status har_cmd_effect(const struct har_options *options, struct har_err
     if (seeds < SEEDS_LEAST) {
         return har_fail(error, HAR_EUSAGE, "--seeds must be at least %d", SEEDS_LEAST);
     }
-    enum har_status status = har_lab_open_recipe(
-        options, default_recipe, options->out != NULL ? options->out : "faultline.out", &lab,
-        error);
+    enum har_status status =
+        har_lab_open_recipe(options, default_recipe,
+                            options->out != NULL ? options->out : "faultline.out", &lab, error);
     if (status != HAR_OK) {
         return status;
     }

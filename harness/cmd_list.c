@@ -125,8 +125,9 @@ static void add_history(void *context, int columns, char **v)
         (v[0][length] != '\0' && v[0][length] != ':')) {
         return;
     }
-    static const char *const names[] = {"entry", "recipe", "seed",  "outcome", "first_check",
-                                        "reached", "detected", "detail", "finished_at"};
+    static const char *const names[] = {"entry",    "recipe",      "seed",
+                                        "outcome",  "first_check", "reached",
+                                        "detected", "detail",      "finished_at"};
     json_t *const o = json_object();
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
         json_object_set_new(o, names[i], text_or_null(v[i]));
@@ -162,7 +163,8 @@ static void print_history(json_t *history)
     size_t i;
     json_t *o;
     puts(json_array_size(history) > 0 ? "history:" : "history:  no stored result");
-    json_array_foreach(history, i, o) {
+    json_array_foreach(history, i, o)
+    {
         printf("  %s  %s seed %s: %s by %s at step %s (reached %s): %s\n",
                text_of(o, "finished_at"), text_of(o, "recipe"), text_of(o, "seed"),
                text_of(o, "outcome"), text_of(o, "first_check"), text_of(o, "detected"),
@@ -178,9 +180,8 @@ static void print_fault(const struct mut_fault *fault)
         printf("healthy:  %s:%d: %s\n", site->file, site->line, site->healthy);
     }
     printf("faulty:   %s\nwhy:      %s\nfamily:   %s, first shows in: %s\nexpected: %s%s%s\n",
-           fault->faulty, fault->why, mut_family_name(fault->family),
-           mut_class_name(fault->class_), mut_expect_name(fault->expect),
-           fault->expect_reason != NULL ? ": " : "",
+           fault->faulty, fault->why, mut_family_name(fault->family), mut_class_name(fault->class_),
+           mut_expect_name(fault->expect), fault->expect_reason != NULL ? ": " : "",
            fault->expect_reason != NULL ? fault->expect_reason : "");
     printf("trigger:  %s\n", fault->trigger[0] != '\0' ? fault->trigger : "none");
     if (fault->dose.unit != NULL) {
@@ -199,8 +200,7 @@ enum har_status har_cmd_explain(const struct har_options *options, struct har_er
     if (fault == NULL) {
         return har_fail(error, HAR_EUSAGE, "unknown fault '%s' (faultline list shows all)", id);
     }
-    json_t *const history =
-        load_history(options->out != NULL ? options->out : "faultline.out", id);
+    json_t *const history = load_history(options->out != NULL ? options->out : "faultline.out", id);
     if (options->json) {
         json_t *const o = fault_json(fault);
         json_object_set_new(o, "history", history);

@@ -14,8 +14,8 @@ static bool colour_wanted(void)
     return isatty(STDOUT_FILENO) == 1 && (no_colour == NULL || no_colour[0] == '\0');
 }
 
-/* Loads what is stored, writes all reports, prints the table. The facts on disk are what counts, so this
- * happens after a failure or an interruption as well. */
+/* Loads what is stored, writes all reports, prints the table. The facts on disk are what counts, so
+ * this happens after a failure or an interruption as well. */
 static enum har_status finish(struct har_lab *lab, enum har_status status, struct har_error *error)
 {
     struct har_results results;
@@ -90,9 +90,9 @@ static void print_bounds(void *context, int columns, char **values)
 static enum har_status print_null(struct har_lab *lab, struct har_error *error)
 {
     struct har_results results;
-    enum har_status status = har_store_query(
-        lab->store, "SELECT recipe, summary FROM bounds ORDER BY recipe", print_bounds, NULL,
-        error);
+    enum har_status status =
+        har_store_query(lab->store, "SELECT recipe, summary FROM bounds ORDER BY recipe",
+                        print_bounds, NULL, error);
     if (status == HAR_OK) {
         status = har_results_load(lab->store, &results, error);
     }
@@ -107,8 +107,8 @@ static enum har_status print_null(struct har_lab *lab, struct har_error *error)
         status = har_fail(error, HAR_EALARM, "%zu of %zu healthy runs raised an alarm",
                           s->false_alarms, s->healthy_runs);
     } else if (s->healthy_lost > 0) {
-        status = har_fail(error, HAR_EINCOMPLETE, "%zu healthy runs have no verdict",
-                          s->healthy_lost);
+        status =
+            har_fail(error, HAR_EINCOMPLETE, "%zu healthy runs have no verdict", s->healthy_lost);
     }
     har_results_fini(&results);
     return status;

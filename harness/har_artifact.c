@@ -34,14 +34,14 @@ char *har_artifact_path(const struct har_artifact *a)
         result = asprintf(&path, "%s/%" PRIu64 "-reference.jsonl.zst", folder, a->seed);
         break;
     case HAR_ARTIFACT_healthy:
-        result = asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s.jsonl.zst", folder, a->seed,
-                          har_schedule_name(a->variant.schedule),
-                          a->variant.tasks ? "tasks" : "single");
+        result =
+            asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s.jsonl.zst", folder, a->seed,
+                     har_schedule_name(a->variant.schedule), a->variant.tasks ? "tasks" : "single");
         break;
     case HAR_ARTIFACT_production:
     case HAR_ARTIFACT_reach:
-        result = asprintf(&path, "%s/%" PRIu64 "-%s.jsonl.zst", folder, a->seed,
-                          kind_names[a->kind]);
+        result =
+            asprintf(&path, "%s/%" PRIu64 "-%s.jsonl.zst", folder, a->seed, kind_names[a->kind]);
         break;
     case HAR_ARTIFACT_twin:
         result = asprintf(&path, "%s/%" PRIu64 "-twin-%s.jsonl.zst", folder, a->seed,
@@ -61,7 +61,8 @@ static bool same_artifact(const struct har_artifact *a, const struct har_artifac
             (a->file != NULL && b->file != NULL && strcmp(a->file, b->file) == 0));
 }
 
-/* Members that have no meaning for the kind are cleared, so that equal files are equal artifacts. */
+/* Members that have no meaning for the kind are cleared, so that equal files are equal artifacts.
+ */
 static void add(struct har_artifacts *set, enum har_artifact_kind kind,
                 const struct har_artifact *like)
 {
@@ -184,8 +185,8 @@ static void trainer_args(const struct making *m, struct har_args *args)
     other.kind = HAR_ARTIFACT_weights;
     char *const weights = har_artifact_path(&other);
     char *twin = NULL;
-    if (weights == NULL || asprintf(&twin, "none:%s", artifact->file != NULL ? artifact->file
-                                                                             : "all") < 0) {
+    if (weights == NULL ||
+        asprintf(&twin, "none:%s", artifact->file != NULL ? artifact->file : "all") < 0) {
         args->failed = true;
         free(weights);
         return;

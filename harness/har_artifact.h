@@ -4,15 +4,16 @@
 
 #include "har_lab.h"
 
-/* In the order of dependence. healthy: the mutable trainer with nothing armed; production: the trainer
- * without sites; reach: every mutable twin, with the reach map; twin: one file's mutable twin. */
+/* In the order of dependence. healthy: the mutable trainer with nothing armed; production: the
+ * trainer without sites; reach: every mutable twin, with the reach map; twin: one file's mutable
+ * twin. */
 #define HAR_ARTIFACTS(X)                                                                           \
     X(text) X(eval_text) X(weights) X(reference) X(healthy) X(production) X(reach) X(twin)
 enum har_artifact_kind {
 #define HAR_ROW_(name) HAR_ARTIFACT_##name,
     HAR_ARTIFACTS(HAR_ROW_)
 #undef HAR_ROW_
-    HAR_ARTIFACT_COUNT
+        HAR_ARTIFACT_COUNT
 };
 
 struct har_artifact {

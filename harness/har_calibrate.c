@@ -59,8 +59,7 @@ static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har
     }
     for (int i = 0; status == HAR_OK && i < lab->campaign.calibration; i++) {
         status = add_pair(bench, har_campaign_calibration_seed(&lab->campaign, index, i),
-                          calibration,
-                          error);
+                          calibration, error);
     }
     enum orc_status result = ORC_OK;
     if (status == HAR_OK) {

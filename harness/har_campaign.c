@@ -158,8 +158,8 @@ static void take_numbers(struct har_campaign *c, const struct raw_campaign *raw)
     c->memory_mb = value_or(raw->memory_mb, c->memory_mb);
 }
 
-static enum har_status take_families(struct har_campaign *c, const char *const *names,
-                                     size_t count, struct har_error *error)
+static enum har_status take_families(struct har_campaign *c, const char *const *names, size_t count,
+                                     struct har_error *error)
 {
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
         c->families[i] = count == 0;
@@ -188,9 +188,8 @@ static enum har_status take_doses(struct har_campaign *c, const struct raw_campa
         } else if (strcmp(raw->doses[i], "largest") == 0) {
             c->dose_largest = true;
         } else {
-            return har_fail(error, HAR_EUSAGE,
-                            "%s: dose '%s' is none of smallest, usual, largest", c->path,
-                            raw->doses[i]);
+            return har_fail(error, HAR_EUSAGE, "%s: dose '%s' is none of smallest, usual, largest",
+                            c->path, raw->doses[i]);
         }
     }
     return HAR_OK;
@@ -304,8 +303,8 @@ static enum har_status check_all(const struct har_campaign *c, struct har_error 
         {"memory_mb", c->memory_mb, 0, 1 << 24},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        const enum har_status status = check_range(ranges[i].name, ranges[i].value,
-                                                   ranges[i].least, ranges[i].most, error);
+        const enum har_status status =
+            check_range(ranges[i].name, ranges[i].value, ranges[i].least, ranges[i].most, error);
         if (status != HAR_OK) {
             return status;
         }

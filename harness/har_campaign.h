@@ -16,18 +16,19 @@ enum har_schedule {
 #define HAR_ROW_(name) HAR_SCHEDULE_##name,
     HAR_SCHEDULES(HAR_ROW_)
 #undef HAR_ROW_
-    HAR_SCHEDULE_COUNT
+        HAR_SCHEDULE_COUNT
 };
 const char *har_schedule_name(enum har_schedule schedule);
 bool har_schedule_find(const char *name, enum har_schedule *out);
 
-/* Seeds of the three kinds of runs stand HAR_SEED_GAP apart, those of one recipe HAR_SEED_BLOCK: no two
- * healthy runs share a seed, since recipes that differ only in memory would run the same bits. */
+/* Seeds of the three kinds of runs stand HAR_SEED_GAP apart, those of one recipe HAR_SEED_BLOCK: no
+ * two healthy runs share a seed, since recipes that differ only in memory would run the same bits.
+ */
 enum { HAR_SEED_GAP = 1000000, HAR_SEED_BLOCK = 1000, HAR_DOSES_MAX = 3 };
 
 struct har_campaign {
     char *name;
-    char *path; /* of the file */
+    char *path;     /* of the file */
     char **recipes; /* paths, resolved against the campaign's folder, cheapest first or not */
     size_t recipe_count;
     char **faults; /* glob patterns over ids; an entry takes part if one matches */
@@ -41,7 +42,7 @@ struct har_campaign {
     int horizon; /* steps; 0 = the recipe's */
     int calibration;
     int false_alarms;
-    int jobs; /* 0 = one per core */
+    int jobs;      /* 0 = one per core */
     char *planted; /* id of the always-detected fault; NULL = chosen */
     enum har_schedule schedules[MUT_FAMILY_COUNT]; /* for faults whose trigger names none */
     int timeout_factor;
@@ -65,6 +66,5 @@ void har_campaign_fini(struct har_campaign *campaign);
 
 /* Seeds: fault repeats, calibration runs and false-alarm runs are disjoint. */
 uint64_t har_campaign_fault_seed(const struct har_campaign *campaign, int repeat);
-uint64_t har_campaign_calibration_seed(const struct har_campaign *campaign, size_t recipe,
-                                       int run);
+uint64_t har_campaign_calibration_seed(const struct har_campaign *campaign, size_t recipe, int run);
 uint64_t har_campaign_alarm_seed(const struct har_campaign *campaign, size_t recipe, int run);

@@ -90,8 +90,8 @@ static enum har_status find_timeout(struct har_case *c, struct har_error *error)
 {
     const struct har_campaign *const campaign = &c->lab->campaign;
     double healthy_s = 0.0;
-    const enum har_status status = har_store_longest_run(
-        c->lab->store, c->bench->recipe.name, "healthy", &healthy_s, error);
+    const enum har_status status =
+        har_store_longest_run(c->lab->store, c->bench->recipe.name, "healthy", &healthy_s, error);
     c->timeout_s = campaign->timeout_factor * healthy_s;
     if (!(c->timeout_s >= campaign->timeout_min_s)) {
         c->timeout_s = campaign->timeout_min_s;
@@ -182,8 +182,8 @@ static void find_reach(const struct har_case *c, const struct loaded *traces,
         if (c->ends[i].end == HAR_END_not_run) {
             continue;
         }
-        facts->reach_known = facts->reach_known && traces->runs[i] != NULL &&
-                             orc_trace_ended(traces->runs[i]);
+        facts->reach_known =
+            facts->reach_known && traces->runs[i] != NULL && orc_trace_ended(traces->runs[i]);
         const int step = traces->runs[i] != NULL ? orc_trace_fault_reached(traces->runs[i]) : -1;
         if (step >= 0 && (facts->reached < 0 || step < facts->reached)) {
             facts->reached = step;
@@ -227,8 +227,7 @@ static enum har_status judge(const struct har_case *c, struct loaded *traces,
         .resumed = whole(c, traces, HAR_ROLE_resumed),
     };
     struct orc_error cause = {{0}};
-    const enum orc_status status =
-        orc_judge(&judged, c->bench->bounds, facts->verdicts, &cause);
+    const enum orc_status status = orc_judge(&judged, c->bench->bounds, facts->verdicts, &cause);
     if (status == ORC_EMEMORY) {
         return har_fail(error, HAR_EMEMORY, "%s: %s", c->key, cause.text);
     }
@@ -376,7 +375,8 @@ static enum har_status subject_is_enough(struct har_case *c, bool *enough, struc
     return status;
 }
 
-/* The role that follows; HAR_ROLE_COUNT when there is none. A subject that died needs no companions. */
+/* The role that follows; HAR_ROLE_COUNT when there is none. A subject that died needs no
+ * companions. */
 static enum har_role next_role(const struct har_case *c)
 {
     if (c->ends[HAR_ROLE_subject].end != HAR_END_done || c->stop_early) {

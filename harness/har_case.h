@@ -31,9 +31,9 @@ struct har_case {
 };
 
 HAR_CHECKED enum har_status har_case_init(struct har_lab *lab, const struct har_bench *bench,
-                                          enum har_case_kind kind, const char *entry,
-                                          uint64_t seed, struct har_variant variant,
-                                          struct har_case *out, struct har_error *error);
+                                          enum har_case_kind kind, const char *entry, uint64_t seed,
+                                          struct har_variant variant, struct har_case *out,
+                                          struct har_error *error);
 void har_case_fini(struct har_case *c);
 
 /* Runs every case that is not stored yet. The artifacts must exist. */
@@ -43,5 +43,4 @@ HAR_CHECKED enum har_status har_cases_run(struct har_lab *lab, struct har_case *
 void har_case_need(const struct har_case *c, struct har_artifacts *set);
 /* Number of stored cases among these. */
 HAR_CHECKED enum har_status har_cases_stored(struct har_lab *lab, const struct har_case *cases,
-                                             size_t count, size_t *stored,
-                                             struct har_error *error);
+                                             size_t count, size_t *stored, struct har_error *error);

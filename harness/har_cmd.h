@@ -1,5 +1,5 @@
-/* The subcommands. Each takes its parsed options, prints, and returns the status that becomes the exit
- * code. Called by har_main.c. */
+/* The subcommands. Each takes its parsed options, prints, and returns the status that becomes the
+ * exit code. Called by har_main.c. */
 #pragma once
 
 #include "har_options.h"

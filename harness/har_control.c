@@ -14,11 +14,8 @@ static struct har_artifact control_artifact(const struct har_lab *lab,
                                             const struct har_bench *bench,
                                             enum har_artifact_kind kind, const char *file)
 {
-    const struct har_artifact artifact = {.kind = kind,
-                                          .bench = bench,
-                                          .seed = lab->campaign.seed,
-                                          .variant = plain,
-                                          .file = file};
+    const struct har_artifact artifact = {
+        .kind = kind, .bench = bench, .seed = lab->campaign.seed, .variant = plain, .file = file};
     return artifact;
 }
 
@@ -85,9 +82,7 @@ static enum har_status compare_with_production(struct har_lab *lab, const struct
     const struct har_artifact mine = control_artifact(lab, bench, kind, file);
     const struct har_artifact production =
         control_artifact(lab, bench, HAR_ARTIFACT_production, NULL);
-    const char *const what = kind == HAR_ARTIFACT_healthy ? "none"
-                             : file != NULL               ? file
-                                                          : "all";
+    const char *const what = kind == HAR_ARTIFACT_healthy ? "none" : file != NULL ? file : "all";
     orc_trace *a = NULL;
     orc_trace *b = NULL;
     const char *which = "";
@@ -117,8 +112,10 @@ static enum har_status compare_with_production(struct har_lab *lab, const struct
                                                .infected = step};
         status = har_store_put_case(lab->store, &record, error);
         if (status == HAR_OK && step != 0) {
-            status = har_fail(error, HAR_ECONTROL, "unarmed is not production: --fault none%s%s "
-                              "on recipe %s: %s", kind == HAR_ARTIFACT_healthy ? "" : ":",
+            status = har_fail(error, HAR_ECONTROL,
+                              "unarmed is not production: --fault none%s%s "
+                              "on recipe %s: %s",
+                              kind == HAR_ARTIFACT_healthy ? "" : ":",
                               kind == HAR_ARTIFACT_healthy ? "" : what, bench->recipe.name, detail);
         }
     }
@@ -174,7 +171,8 @@ enum har_status har_control_identity(struct har_lab *lab, struct har_error *erro
     for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
         status = compare_with_production(lab, &lab->benches[i], HAR_ARTIFACT_healthy, NULL, error);
         if (status == HAR_OK) {
-            status = compare_with_production(lab, &lab->benches[i], HAR_ARTIFACT_reach, NULL, error);
+            status =
+                compare_with_production(lab, &lab->benches[i], HAR_ARTIFACT_reach, NULL, error);
         }
     }
     for (size_t i = 0; status == HAR_OK && i < set.count; i++) {
@@ -209,9 +207,8 @@ static const struct mut_fault *default_planted(void)
 enum har_status har_control_find_planted(const struct har_lab *lab, const char **id, int *place,
                                          struct har_variant *variant, struct har_error *error)
 {
-    const struct mut_fault *const fault = lab->campaign.planted != NULL
-                                              ? mut_fault_find(lab->campaign.planted)
-                                              : default_planted();
+    const struct mut_fault *const fault =
+        lab->campaign.planted != NULL ? mut_fault_find(lab->campaign.planted) : default_planted();
     char reason[160];
     if (fault == NULL) {
         return har_fail(error, HAR_ECONTROL, "the catalogue has no fault to plant");
@@ -223,9 +220,8 @@ enum har_status har_control_find_planted(const struct har_lab *lab, const char *
     for (size_t i = 0; i < lab->bench_count; i++) {
         places[i] = har_control_place(&lab->benches[i]);
     }
-    *place = har_plan_match(fault, places, lab->bench_count,
-                            lab->campaign.schedules[fault->family], variant, reason,
-                            sizeof reason);
+    *place = har_plan_match(fault, places, lab->bench_count, lab->campaign.schedules[fault->family],
+                            variant, reason, sizeof reason);
     free(places);
     *id = fault->id;
     return *place >= 0 ? HAR_OK : har_fail(error, HAR_EUSAGE, "planted fault %s: %s", *id, reason);

@@ -160,8 +160,8 @@ static enum har_status run_curves(struct har_lab *lab, size_t seeds, struct curv
     for (size_t i = 0; memory && i < columns * seeds; i++) {
         const size_t column = i / seeds;
         const uint64_t seed = lab->campaign.seed + i % seeds;
-        memory = curve_init(lab, column > 0 ? &lab->plan.entries[column - 1] : NULL, seed,
-                            &curves[i]);
+        memory =
+            curve_init(lab, column > 0 ? &lab->plan.entries[column - 1] : NULL, seed, &curves[i]);
         jobs[i] = &curves[i];
         const struct har_artifact weights = {
             .kind = HAR_ARTIFACT_weights, .bench = &lab->benches[0], .seed = seed};

@@ -8,10 +8,10 @@
 /* One fault over the seeds. */
 struct har_effect_row {
     const struct har_entry *entry;
-    double *areas;    /* per seed, nats x steps; NaN when a run died or a loss was not finite */
+    double *areas; /* per seed, nats x steps; NaN when a run died or a loss was not finite */
     size_t area_count;
     bool template_swap;
-    bool finite;  /* all areas are */
+    bool finite; /* all areas are */
     double mean;
 };
 struct har_effect {
@@ -23,14 +23,14 @@ struct har_effect {
     bool has_ratio;
 };
 
-/* Trains healthy and with each fault for each seed, evaluates every checkpoint with the healthy trainer
- * on the recipe's evaluation set, integrates the distance of the two curves. The lab's plan must hold
- * the faults; template_id names the swap. */
+/* Trains healthy and with each fault for each seed, evaluates every checkpoint with the healthy
+ * trainer on the recipe's evaluation set, integrates the distance of the two curves. The lab's plan
+ * must hold the faults; template_id names the swap. */
 HAR_CHECKED enum har_status har_effect_run(struct har_lab *lab, const char *template_id,
                                            size_t seeds, struct har_effect *out,
                                            struct har_error *error);
 void har_effect_fini(struct har_effect *effect);
 
-/* Area between two curves sampled every `every` steps from the first sample on, both zero apart at step
- * 0; NaN when a value is not finite. */
+/* Area between two curves sampled every `every` steps from the first sample on, both zero apart at
+ * step 0; NaN when a value is not finite. */
 double har_effect_area(const double *mutant, const double *healthy, size_t count, int every);

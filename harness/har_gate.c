@@ -73,13 +73,12 @@ enum har_status har_gate_judge(const struct har_results *r, const struct har_lim
                       r->controls[0] != '\0' ? r->controls : "not finished");
         status = har_status_worse(status, HAR_ECONTROL);
     }
-    status = har_status_worse(status, judge_rate("all", r->summary.rate, limits->fail_under,
-                                                 findings));
+    status =
+        har_status_worse(status, judge_rate("all", r->summary.rate, limits->fail_under, findings));
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
         size_t detected = 0;
         size_t n = 0;
-        const double rate =
-            har_results_family_rate(r, (enum mut_family)i, &detected, &n);
+        const double rate = har_results_family_rate(r, (enum mut_family)i, &detected, &n);
         status = har_status_worse(status, judge_rate(mut_family_name((enum mut_family)i), rate,
                                                      limits->family_under[i], findings));
     }

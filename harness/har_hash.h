@@ -11,4 +11,5 @@
 #define HAR_HASH_START 0xCBF29CE484222325u
 uint64_t har_hash_bytes(uint64_t hash, const void *bytes, size_t count);
 uint64_t har_hash_string(uint64_t hash, const char *string); /* the terminator is hashed as well */
-HAR_CHECKED enum har_status har_hash_file(const char *path, uint64_t *hash, struct har_error *error);
+HAR_CHECKED enum har_status har_hash_file(const char *path, uint64_t *hash,
+                                          struct har_error *error);

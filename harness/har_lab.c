@@ -125,10 +125,9 @@ enum har_status har_lab_load_bench(const struct har_lab *lab, const char *path,
     }
     const int horizon = lab->campaign.horizon;
     out->steps = horizon > 0 ? horizon : out->recipe.steps;
-    out->middle_checkpoint =
-        har_recipe_middle_checkpoint(out->recipe.checkpoint_every, out->steps);
-    uint64_t hash = har_hash_bytes(out->recipe.inputs_hash, &lab->programs_hash,
-                                   sizeof lab->programs_hash);
+    out->middle_checkpoint = har_recipe_middle_checkpoint(out->recipe.checkpoint_every, out->steps);
+    uint64_t hash =
+        har_hash_bytes(out->recipe.inputs_hash, &lab->programs_hash, sizeof lab->programs_hash);
     hash = har_hash_bytes(hash, &out->steps, sizeof out->steps);
     if (asprintf(&out->folder, "%s/cache/%s-%016" PRIx64, lab->out, out->recipe.name, hash) < 0) {
         out->folder = NULL;
@@ -253,9 +252,9 @@ enum har_status har_lab_open_recipe(const struct har_options *options, const cha
     prepare(out);
     char *const found = options->recipe == NULL ? har_programs_source(otherwise) : NULL;
     const char *const recipe = options->recipe != NULL ? options->recipe : found;
-    enum har_status status =
-        recipe != NULL ? har_campaign_of_recipe(recipe, &out->campaign, error)
-                       : har_fail(error, HAR_EUSAGE, "--recipe FILE is needed");
+    enum har_status status = recipe != NULL
+                                 ? har_campaign_of_recipe(recipe, &out->campaign, error)
+                                 : har_fail(error, HAR_EUSAGE, "--recipe FILE is needed");
     if (status == HAR_OK) {
         status = open_campaign(options, dir, out, error);
     }

@@ -44,8 +44,8 @@ struct har_lab {
 /* Opens campaign, programs, recipes, database and children. Released by har_lab_close. */
 HAR_CHECKED enum har_status har_lab_open(const struct har_options *options, struct har_lab *out,
                                          struct har_error *error);
-/* The same for one recipe (options->recipe, or a default of the source tree) without a campaign, with
- * its files in `dir`. */
+/* The same for one recipe (options->recipe, or a default of the source tree) without a campaign,
+ * with its files in `dir`. */
 HAR_CHECKED enum har_status har_lab_open_recipe(const struct har_options *options,
                                                 const char *otherwise, const char *dir,
                                                 struct har_lab *out, struct har_error *error);
@@ -69,8 +69,8 @@ struct har_train {
     bool full; /* full trace */
 };
 /* Fills args; log and limits are the caller's. */
-void har_lab_train_args(const struct har_bench *bench, const struct har_train *train,
-                        bool horizon, struct har_args *args);
+void har_lab_train_args(const struct har_bench *bench, const struct har_train *train, bool horizon,
+                        struct har_args *args);
 
 /* Makes a folder and those above it. */
 HAR_CHECKED enum har_status har_lab_make_folder(const char *path, struct har_error *error);

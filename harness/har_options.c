@@ -240,10 +240,12 @@ static const struct row *row_of(int result)
     return NULL;
 }
 
-static enum har_status check_operands(enum har_subcommand command, const struct har_options *options,
-                                      struct har_error *error)
+static enum har_status check_operands(enum har_subcommand command,
+                                      const struct har_options *options, struct har_error *error)
 {
-    const size_t wanted = command == HAR_SUBCOMMAND_diff ? 2 : command == HAR_SUBCOMMAND_explain ? 1 : 0;
+    const size_t wanted = command == HAR_SUBCOMMAND_diff      ? 2
+                          : command == HAR_SUBCOMMAND_explain ? 1
+                                                              : 0;
     if (options->help || options->operands.count == wanted) {
         return HAR_OK;
     }

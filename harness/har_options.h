@@ -10,7 +10,7 @@
 #include "har_status.h"
 #include "registry.h"
 
-#define HAR_SUBCOMMANDS(X)                                                                            \
+#define HAR_SUBCOMMANDS(X)                                                                         \
     X(list, "", "the catalogue of faults")                                                         \
     X(explain, "FAULT", "one fault: healthy line, faulty text, trigger, source, history")          \
     X(doctor, "", "tools, programs, disk space and controls of this installation")                 \
@@ -25,7 +25,7 @@ enum har_subcommand {
 #define HAR_ROW_(name, operands, text) HAR_SUBCOMMAND_##name,
     HAR_SUBCOMMANDS(HAR_ROW_)
 #undef HAR_ROW_
-    HAR_SUBCOMMAND_COUNT
+        HAR_SUBCOMMAND_COUNT
 };
 const char *har_subcommand_name(enum har_subcommand command);
 bool har_subcommand_find(const char *name, enum har_subcommand *out);

@@ -23,7 +23,7 @@ struct har_place {
     const char *recipe;
     const char *const *features;
     size_t feature_count;
-    bool resumes;           /* a checkpoint before the last step */
+    bool resumes; /* a checkpoint before the last step */
     double cost;
     const orc_trace *reach; /* reach-map run, NULL = unknown */
 };
@@ -31,9 +31,9 @@ struct har_place {
 /* One line of the table: a fault at one dose. */
 struct har_entry {
     const struct mut_fault *fault;
-    char *id;       /* "site.name" or "site.name:dose"; owned; also the text of --fault */
-    double dose;    /* NaN = none */
-    int place;      /* index of its recipe, -1 = none has the trigger */
+    char *id;    /* "site.name" or "site.name:dose"; owned; also the text of --fault */
+    double dose; /* NaN = none */
+    int place;   /* index of its recipe, -1 = none has the trigger */
     struct har_variant variant;
     char reason[160]; /* why it has no place */
 };
@@ -42,8 +42,9 @@ struct har_plan {
     size_t count;
 };
 
-/* Cheapest place whose features include the trigger (and whose reach map has the site, where one such
- * exists); -1 and a reason when there is none. lazy, pct, tasks and resumed are how, not where. */
+/* Cheapest place whose features include the trigger (and whose reach map has the site, where one
+ * such exists); -1 and a reason when there is none. lazy, pct, tasks and resumed are how, not
+ * where. */
 int har_plan_match(const struct mut_fault *fault, const struct har_place *places, size_t count,
                    enum har_schedule usual, struct har_variant *variant, char *reason,
                    size_t reason_size);

@@ -74,8 +74,7 @@ static void show_progress(const struct loop *loop, bool last)
     if (last) {
         fputs("\r\033[K", stderr);
     } else {
-        fprintf(stderr, "\r\033[K%s: %zu of %zu", progress->label, loop->finished,
-                loop->job_count);
+        fprintf(stderr, "\r\033[K%s: %zu of %zu", progress->label, loop->finished, loop->job_count);
     }
     fflush(stderr);
 }
@@ -137,8 +136,8 @@ static enum har_status fill_slots(struct loop *loop)
     return status;
 }
 
-/* Children that have ended are reaped before any deadline is looked at: the time this process spent on
- * judging is not theirs. */
+/* Children that have ended are reaped before any deadline is looked at: the time this process spent
+ * on judging is not theirs. */
 static enum har_status collect(struct loop *loop)
 {
     enum har_status status = HAR_OK;
@@ -174,8 +173,12 @@ static bool any_running(const struct loop *loop)
 enum har_status har_pool_run(struct har_pool *pool, void *const *jobs, size_t count,
                              har_job_next *next, const char *label, struct har_error *error)
 {
-    struct loop loop = {.pool = pool, .jobs = jobs, .job_count = count, .next = next,
-                        .error = error, .slot_count = (size_t)pool->jobs_at_once};
+    struct loop loop = {.pool = pool,
+                        .jobs = jobs,
+                        .job_count = count,
+                        .next = next,
+                        .error = error,
+                        .slot_count = (size_t)pool->jobs_at_once};
     loop.slots = calloc(loop.slot_count, sizeof *loop.slots);
     if (loop.slots == NULL) {
         return har_fail(error, HAR_EMEMORY, "no memory for %d jobs", pool->jobs_at_once);
@@ -211,8 +214,7 @@ struct single {
 };
 
 static enum har_status single_next(void *job, const struct har_exit *last,
-                                   struct har_command *command, bool *more,
-                                   struct har_error *error)
+                                   struct har_command *command, bool *more, struct har_error *error)
 {
     struct single *const single = job;
     (void)error;

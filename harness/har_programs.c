@@ -36,12 +36,12 @@ static char *readable(const char *folder, const char *between, const char *file)
     return realpath(path, NULL);
 }
 
-/* Programs lie beside this one or in the neighbouring folders of the build tree; scripts in the source
- * tree, which is one of the folders above. */
+/* Programs lie beside this one or in the neighbouring folders of the build tree; scripts in the
+ * source tree, which is one of the folders above. */
 char *har_programs_source(const char *file)
 {
-    static const char *const neighbours[] = {"", "../engine/", "../oracles/", "../corpus/",
-                                             "../oracles/reference/", "../corpus/init/"};
+    static const char *const neighbours[] = {
+        "", "../engine/", "../oracles/", "../corpus/", "../oracles/reference/", "../corpus/init/"};
     char folder[PATH_MAX];
     if (!own_folder(folder, sizeof folder)) {
         return NULL;
@@ -76,8 +76,8 @@ static enum har_status find_one(const char *given, const char *file, const char 
         *out = file[0] == '/' ? strdup(file) : har_programs_source(file);
     }
     if (*out == NULL) {
-        return har_fail(error, HAR_EUSAGE,
-                        "%s: not found beside this program; build it or set %s", file, variable);
+        return har_fail(error, HAR_EUSAGE, "%s: not found beside this program; build it or set %s",
+                        file, variable);
     }
     return HAR_OK;
 }
@@ -111,7 +111,7 @@ enum har_status har_programs_hash(const struct har_programs *programs, uint64_t 
                                   struct har_error *error)
 {
     const char *const files[] = {programs->train, programs->train_production, programs->ref,
-                                 programs->init, programs->text_stage, "/proc/self/exe"};
+                                 programs->init,  programs->text_stage,       "/proc/self/exe"};
     enum har_status status = HAR_OK;
     for (size_t i = 0; status == HAR_OK && i < sizeof files / sizeof files[0]; i++) {
         status = har_hash_file(files[i], hash, error);

@@ -22,11 +22,12 @@ struct har_programs {
 #undef HAR_ROW_
 };
 
-/* Option, then environment, then the build tree around this program. HAR_EUSAGE names what is missing
- * and where it was looked for. Released by har_programs_fini. */
+/* Option, then environment, then the build tree around this program. HAR_EUSAGE names what is
+ * missing and where it was looked for. Released by har_programs_fini. */
 HAR_CHECKED enum har_status har_programs_find(const struct har_options *options,
                                               struct har_programs *out, struct har_error *error);
-/* A file of the source tree this program was built in, or beside it; caller frees, NULL = not found. */
+/* A file of the source tree this program was built in, or beside it; caller frees, NULL = not
+ * found. */
 char *har_programs_source(const char *file);
 void har_programs_fini(struct har_programs *programs);
 /* Hash of all programs that take part in results: a rebuilt trainer is another experiment. */

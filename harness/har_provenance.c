@@ -27,8 +27,7 @@ void har_provenance_cpu(char *out, size_t size)
 }
 
 /* First line that git prints about the tree of the campaign, "" when it is none. */
-static enum har_status ask_git(struct har_lab *lab, char *out, size_t size,
-                               struct har_error *error)
+static enum har_status ask_git(struct har_lab *lab, char *out, size_t size, struct har_error *error)
 {
     struct har_command command = {.timeout_s = 20.0};
     struct har_exit end = {0};
@@ -98,8 +97,8 @@ enum har_status har_provenance_json(struct har_lab *lab, char **out, struct har_
     json_object_set_new(o, "commit", text_or_null(commit));
     json_object_set_new(o, "compiler", json_string(HAR_COMPILER));
     json_object_set_new(o, "cpu", text_or_null(cpu));
-    json_object_set_new(o, "system", uname(&system) == 0 ? json_string(system.release)
-                                                         : json_null());
+    json_object_set_new(o, "system",
+                        uname(&system) == 0 ? json_string(system.release) : json_null());
     json_object_set_new(o, "cores", json_integer(har_pool_cores()));
     json_object_set_new(o, "programs_hash", json_string(hash));
     json_object_set_new(o, "seed", json_integer((json_int_t)lab->campaign.seed));

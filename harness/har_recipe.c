@@ -41,7 +41,8 @@ static const cyaml_schema_field_t model_fields[] = {
     CYAML_FIELD_INT("width", CYAML_FLAG_DEFAULT, struct raw_model, width),
     CYAML_FIELD_INT("ffn", CYAML_FLAG_DEFAULT, struct raw_model, ffn),
     CYAML_FIELD_INT("context", CYAML_FLAG_DEFAULT, struct raw_model, context),
-    CYAML_FIELD_INT("vocab", CYAML_FLAG_DEFAULT, struct raw_model, vocab), CYAML_FIELD_END};
+    CYAML_FIELD_INT("vocab", CYAML_FLAG_DEFAULT, struct raw_model, vocab),
+    CYAML_FIELD_END};
 static const cyaml_schema_field_t text_fields[] = {
     STRING_FIELD("tokenizer", struct raw_text, tokenizer),
     STRING_FIELD("template", struct raw_text, template_name),

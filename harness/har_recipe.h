@@ -11,7 +11,7 @@
 struct har_recipe {
     char *path; /* as given, relative to the current folder */
     char *name;
-    char *tokenizer;  /* paths below are resolved */
+    char *tokenizer; /* paths below are resolved */
     char *template_name;
     char *template_path;
     char *mask;
@@ -22,7 +22,7 @@ struct har_recipe {
     int steps;
     int checkpoint_every;
     int vocab;
-    double cost; /* multiply-adds of a run, for choosing the cheapest */
+    double cost;          /* multiply-adds of a run, for choosing the cheapest */
     uint64_t file_hash;   /* of the recipe's bytes: the trace's recipe_hash */
     uint64_t inputs_hash; /* of the recipe, its tokenizer, template and data */
 };
@@ -32,6 +32,6 @@ HAR_CHECKED enum har_status har_recipe_load(const char *path, struct har_recipe 
                                             struct har_error *error);
 void har_recipe_fini(struct har_recipe *recipe);
 
-/* Checkpoint step a resumed run starts from: the multiple of checkpoint_every nearest below the middle
- * of `steps`, at least the first one; 0 when there is none before the last step. */
+/* Checkpoint step a resumed run starts from: the multiple of checkpoint_every nearest below the
+ * middle of `steps`, at least the first one; 0 when there is none before the last step. */
 int har_recipe_middle_checkpoint(int checkpoint_every, int steps);

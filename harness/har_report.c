@@ -38,8 +38,8 @@ static void add_others(const struct har_summary *s, struct har_text *out)
     bool first = true;
     for (int i = 0; i < HAR_OUTCOME_COUNT; i++) {
         if (s->outcomes[i] > 0) {
-            har_text_addf(out, "%s %s %zu", first ? "" : ",",
-                          har_outcome_name((enum har_outcome)i), s->outcomes[i]);
+            har_text_addf(out, "%s %s %zu", first ? "" : ",", har_outcome_name((enum har_outcome)i),
+                          s->outcomes[i]);
             first = false;
         }
     }
@@ -52,9 +52,8 @@ static void add_unexpected(const struct har_results *r, struct har_text *out)
         const struct har_result *const e = &r->entries[i];
         if (e->outcome == HAR_OUTCOME_detected && strcmp(e->expectation, "KILL") != 0) {
             har_text_addf(out, "%s is declared %s but is detected by %s\n", e->id, e->expectation,
-                          e->first_check >= 0
-                              ? orc_check_name((enum orc_check_id)e->first_check)
-                              : "?");
+                          e->first_check >= 0 ? orc_check_name((enum orc_check_id)e->first_check)
+                                              : "?");
         }
     }
 }

@@ -17,9 +17,9 @@ void har_report_markdown(const struct har_results *results, struct har_text *out
 void har_report_summary(const struct har_results *results, struct har_text *out);
 
 /* Writes results.json, junit.xml, results.csv, summary.md into dir. */
-HAR_CHECKED enum har_status har_report_write_all(const struct har_results *results,
-                                                 const char *dir, struct har_error *error);
+HAR_CHECKED enum har_status har_report_write_all(const struct har_results *results, const char *dir,
+                                                 struct har_error *error);
 /* One format by name into out. HAR_EUSAGE for an unknown one. */
-HAR_CHECKED enum har_status har_report_format(const struct har_results *results,
-                                              const char *format, bool colour,
-                                              struct har_text *out, struct har_error *error);
+HAR_CHECKED enum har_status har_report_format(const struct har_results *results, const char *format,
+                                              bool colour, struct har_text *out,
+                                              struct har_error *error);

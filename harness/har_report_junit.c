@@ -6,8 +6,8 @@
 
 enum junit_kind { PASSED, FAILED, ERROR, SKIPPED, JUNIT_COUNT };
 
-/* A detected fault passes. What is declared EQUIVALENT or GAP is skipped, unless it was detected: then
- * the declaration is wrong. A fault no run could reach is skipped too. */
+/* A detected fault passes. What is declared EQUIVALENT or GAP is skipped, unless it was detected:
+ * then the declaration is wrong. A fault no run could reach is skipped too. */
 static enum junit_kind kind_of(const struct har_result *e)
 {
     if (strcmp(e->expectation, "KILL") != 0) {

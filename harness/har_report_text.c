@@ -8,8 +8,8 @@
 
 enum { CELL_MAX = 96, COLUMN_COUNT = 8 };
 
-static const char *const titles[COLUMN_COUNT] = {
-    "family", "fault", "outcome", "first check", "steps", "infected", "curve", "loss_only"};
+static const char *const titles[COLUMN_COUNT] = {"family", "fault",    "outcome", "first check",
+                                                 "steps",  "infected", "curve",   "loss_only"};
 
 static void step_cell(int from, int detected, char *cell)
 {
@@ -138,7 +138,8 @@ void har_report_text(const struct har_results *r, bool colour, struct har_text *
         add_row(&r->entries[i], widths, colour, out);
     }
     har_text_add(out, "\nsteps count from the step that first ran the site, infected from the "
-                      "first step with other bits (before: found while it was latent);\ncurve and loss_only: the same count, had that "
+                      "first step with other bits (before: found while it was latent);\ncurve and "
+                      "loss_only: the same count, had that "
                       "check been alone\n");
     add_explanations(r, out);
     add_oracle(r, out);
@@ -157,7 +158,8 @@ static void add_markdown_row(char cells[COLUMN_COUNT][CELL_MAX], struct har_text
     har_text_add(out, "\n");
 }
 
-/* A summary stays below what CI systems show; long catalogues lose their last rows, not their sums. */
+/* A summary stays below what CI systems show; long catalogues lose their last rows, not their sums.
+ */
 void har_report_markdown(const struct har_results *r, struct har_text *out)
 {
     enum { BYTES_MAX = 900000 };

@@ -93,8 +93,7 @@ static void load_case(void *context, int columns, char **v)
     const int index = entry_index(l->results, v[0]);
     enum har_outcome outcome;
     (void)columns;
-    if (index < 0 || l->repeats[index].count == REPEATS_MAX ||
-        !har_outcome_find(v[1], &outcome)) {
+    if (index < 0 || l->repeats[index].count == REPEATS_MAX || !har_outcome_find(v[1], &outcome)) {
         return;
     }
     struct repeats *const r = &l->repeats[index];
@@ -156,9 +155,8 @@ static void join_entry(struct har_result *e, struct repeats *r)
     e->outcome = har_outcome_join(r->outcomes, r->count, &e->detected_repeats, &e->relevant);
     e->reached = median_step(r->reached, r->reached_count, -1);
     e->infected = median_step(r->infected, r->infected_count, 0);
-    e->detected = e->outcome == HAR_OUTCOME_detected
-                      ? median_step(r->detected, r->detected_count, 0)
-                      : 0;
+    e->detected =
+        e->outcome == HAR_OUTCOME_detected ? median_step(r->detected, r->detected_count, 0) : 0;
     int first = 0;
     for (int i = 0; i < ORC_CHECK_COUNT; i++) {
         if (e->relevant > 0 && r->fired[i] >= e->relevant) {
@@ -238,7 +236,8 @@ static void count_entry(const struct har_result *e, struct har_summary *s, doubl
         return;
     }
     s->rate_below++;
-    steps[(*step_count)++] = e->detected > 0 ? har_outcome_steps(e->reached, e->detected) : HUGE_VAL;
+    steps[(*step_count)++] =
+        e->detected > 0 ? har_outcome_steps(e->reached, e->detected) : HUGE_VAL;
     for (int i = 0; i < ORC_CHECK_COUNT; i++) {
         s->alone[i] += e->check_steps[i] > 0;
     }

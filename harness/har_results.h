@@ -1,5 +1,5 @@
-/* The stored facts as the reports and the gate see them: entries with joined outcomes, and a summary.
- * Called by reports, gate and explain; must not know how the facts came about. */
+/* The stored facts as the reports and the gate see them: entries with joined outcomes, and a
+ * summary. Called by reports, gate and explain; must not know how the facts came about. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,9 +21,10 @@ struct har_result {
     bool run;                 /* at least one case is stored */
     size_t repeats, relevant; /* stored, and those that were infected, latent or dead */
     size_t detected_repeats;
-    int reached, infected, detected;    /* medians over repeats; -1, 0, 0 = unknown or none */
-    int first_check;                    /* enum orc_check_id, -1 = none */
-    int check_steps[ORC_CHECK_COUNT];   /* step at which the check fired in every relevant repeat; 0 */
+    int reached, infected, detected;  /* medians over repeats; -1, 0, 0 = unknown or none */
+    int first_check;                  /* enum orc_check_id, -1 = none */
+    int check_steps[ORC_CHECK_COUNT]; /* step at which the check fired in every relevant repeat; 0
+                                       */
     bool applicable[ORC_CHECK_COUNT];
 };
 
@@ -41,7 +42,8 @@ struct har_summary {
     size_t alone[ORC_CHECK_COUNT]; /* entries that this check alone would have detected */
     size_t healthy_runs, false_alarms, healthy_lost;
     struct har_interval alarm_interval;
-    double median_steps; /* from reached; infinite when beyond the horizon, NaN when nothing counts */
+    double
+        median_steps; /* from reached; infinite when beyond the horizon, NaN when nothing counts */
     double seconds;
     size_t missing; /* cases of the plan without a stored outcome */
 };

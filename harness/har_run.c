@@ -93,19 +93,18 @@ static enum har_status store_plan(struct har_lab *lab, struct har_error *error)
     for (size_t i = 0; i < count; i++) {
         const struct har_entry *const e = &lab->plan.entries[i];
         const struct har_bench *const bench = e->place >= 0 ? &lab->benches[e->place] : NULL;
-        records[i] = (struct har_entry_record){
-            .id = e->id,
-            .fault = e->fault->id,
-            .family = mut_family_name(e->fault->family),
-            .class_ = mut_class_name(e->fault->class_),
-            .expectation = mut_expect_name(e->fault->expect),
-            .recipe = bench != NULL ? bench->recipe.name : "",
-            .schedule = har_schedule_name(e->variant.schedule),
-            .driver = e->variant.tasks ? "tasks" : "single",
-            .reason = e->reason,
-            .number = e->fault->number,
-            .dose = e->dose,
-            .horizon = bench != NULL ? bench->steps : 0};
+        records[i] = (struct har_entry_record){.id = e->id,
+                                               .fault = e->fault->id,
+                                               .family = mut_family_name(e->fault->family),
+                                               .class_ = mut_class_name(e->fault->class_),
+                                               .expectation = mut_expect_name(e->fault->expect),
+                                               .recipe = bench != NULL ? bench->recipe.name : "",
+                                               .schedule = har_schedule_name(e->variant.schedule),
+                                               .driver = e->variant.tasks ? "tasks" : "single",
+                                               .reason = e->reason,
+                                               .number = e->fault->number,
+                                               .dose = e->dose,
+                                               .horizon = bench != NULL ? bench->steps : 0};
     }
     const enum har_status status = har_store_put_plan(lab->store, records, count, error);
     free(records);
@@ -219,7 +218,8 @@ static enum har_status store_controls(struct har_lab *lab, enum har_status statu
     if (status == HAR_OK) {
         snprintf(text, sizeof text,
                  "passed: every twin unarmed equals production bit for bit, planted fault %s is "
-                 "detected", planted);
+                 "detected",
+                 planted);
         status = har_store_put_text(lab->store, "controls", text, error);
     }
     return status;
@@ -294,8 +294,7 @@ static enum har_status estimate(struct har_lab *lab, double *seconds, struct har
     return status;
 }
 
-enum har_status har_run_describe(struct har_lab *lab, struct har_text *out,
-                                 struct har_error *error)
+enum har_status har_run_describe(struct har_lab *lab, struct har_text *out, struct har_error *error)
 {
     double seconds = 0.0;
     size_t placed = 0;
@@ -308,12 +307,11 @@ enum har_status har_run_describe(struct har_lab *lab, struct har_text *out,
     for (size_t i = 0; i < lab->plan.count; i++) {
         const struct har_entry *const e = &lab->plan.entries[i];
         placed += e->place >= 0;
-        har_text_addf(out, "%-11s %-40s %-10s %-14s %-5s %s\n",
-                      mut_family_name(e->fault->family), e->id, mut_expect_name(e->fault->expect),
+        har_text_addf(out, "%-11s %-40s %-10s %-14s %-5s %s\n", mut_family_name(e->fault->family),
+                      e->id, mut_expect_name(e->fault->expect),
                       e->place >= 0 ? lab->benches[e->place].recipe.name : "-",
                       har_schedule_name(e->variant.schedule),
-                      e->place >= 0           ? e->variant.tasks ? "tasks" : "single"
-                                              : e->reason);
+                      e->place >= 0 ? e->variant.tasks ? "tasks" : "single" : e->reason);
     }
     har_text_addf(out,
                   "\n%zu entries, %zu with a recipe, %d repeat%s, seeds from %" PRIu64

@@ -21,7 +21,8 @@ static void warp_nan(json_t *step)
     json_t *const gradients = json_object_get(json_object_get(step, "sketch"), "gradients");
     const char *name;
     json_t *sketch;
-    json_object_foreach(gradients, name, sketch) {
+    json_object_foreach(gradients, name, sketch)
+    {
         json_array_set_new(sketch, 1, json_string("nan"));
         break;
     }
@@ -32,7 +33,8 @@ static void warp_sketch(json_t *step)
     json_t *const gradients = json_object_get(json_object_get(step, "sketch"), "gradients");
     const char *name;
     json_t *sketch;
-    json_object_foreach(gradients, name, sketch) {
+    json_object_foreach(gradients, name, sketch)
+    {
         if (strstr(name, "o_proj") != NULL) {
             const double value = json_number_value(json_array_get(sketch, 4));
             json_array_set_new(sketch, 4, json_real(-value));
@@ -47,7 +49,8 @@ static void warp_count(json_t *step)
     json_t *const gradients = json_object_get(json_object_get(step, "sketch"), "gradients");
     const char *name;
     json_t *sketch;
-    json_object_foreach(gradients, name, sketch) {
+    json_object_foreach(gradients, name, sketch)
+    {
         json_array_set_new(sketch, NONFINITE, json_integer(1));
         break;
     }
@@ -158,9 +161,8 @@ static enum har_status add_marginal(struct replay *r, const char *plain_path, co
         if (status == HAR_OK) {
             status = add_trace(r, path, "marginal", error);
         }
-        if (status != HAR_OK ||
-            (judge_one(r, r->count - 1, verdicts) == ORC_OK &&
-             verdicts[ORC_CHECK_loss_only].fired)) {
+        if (status != HAR_OK || (judge_one(r, r->count - 1, verdicts) == ORC_OK &&
+                                 verdicts[ORC_CHECK_loss_only].fired)) {
             return status;
         }
         orc_trace_free(r->subjects[--r->count]);
@@ -209,9 +211,9 @@ static enum har_status add_stored(struct har_lab *lab, struct replay *r, const c
     char *stored = NULL;
     struct orc_error cause = {{0}};
     enum har_status status = HAR_OK;
-    if (path == NULL || asprintf(&stored, "%s/runs/planted-%s-%s-%" PRIu64 "/subject.jsonl.zst",
-                                 lab->out, planted, r->bench->recipe.name,
-                                 lab->campaign.seed) < 0) {
+    if (path == NULL ||
+        asprintf(&stored, "%s/runs/planted-%s-%s-%" PRIu64 "/subject.jsonl.zst", lab->out, planted,
+                 r->bench->recipe.name, lab->campaign.seed) < 0) {
         status = har_fail(error, HAR_EMEMORY, "no memory for a path");
     } else if (orc_trace_read(path, &r->reference, &cause) != ORC_OK) {
         status = har_fail(error, HAR_EINTERNAL, "%s: %s", path, cause.text);
@@ -227,7 +229,7 @@ static enum har_status prepare(struct har_lab *lab, struct replay *r, const char
                                struct har_error *error)
 {
     static const enum har_warp warps[] = {HAR_WARP_nan, HAR_WARP_empty, HAR_WARP_sketch,
-                                           HAR_WARP_count};
+                                          HAR_WARP_count};
     static const char *const names[] = {"nan", "empty", "turned", "counted"};
     char *folder = NULL;
     char path[2][4096];

@@ -4,8 +4,8 @@
 
 #include "har_lab.h"
 
-/* Replays stored traces (healthy, one with NaN, an empty one, one just above its bound, one with the
- * planted fault) through the judge with each oracle fault armed, and stores whether any verdict
+/* Replays stored traces (healthy, one with NaN, an empty one, one just above its bound, one with
+ * the planted fault) through the judge with each oracle fault armed, and stores whether any verdict
  * changed. Listed apart; never part of the detection rate. */
 HAR_CHECKED enum har_status har_selftest_run(struct har_lab *lab, struct har_error *error);
 
@@ -15,7 +15,8 @@ enum har_warp {
     HAR_WARP_empty,  /* header only */
     HAR_WARP_loss,   /* loss of the last step times 1 + amount */
     HAR_WARP_sketch, /* projection 3 of one o_proj gradient turned round in the middle step */
-    HAR_WARP_count,  /* one gradient counts a non-finite element in the middle step, all else as it was */
+    HAR_WARP_count,  /* one gradient counts a non-finite element in the middle step, all else as it
+                        was */
     HAR_WARP_COUNT
 };
 HAR_CHECKED enum har_status har_selftest_warp(const char *in, enum har_warp warp, double amount,

@@ -24,7 +24,7 @@ enum har_end {
 #define HAR_ROW_(name, text) HAR_END_##name,
     HAR_ENDS(HAR_ROW_)
 #undef HAR_ROW_
-    HAR_END_COUNT
+        HAR_END_COUNT
 };
 const char *har_end_name(enum har_end end);
 const char *har_end_text(enum har_end end);
@@ -42,8 +42,8 @@ char *har_command_line(const struct har_command *command);
 
 struct har_exit {
     enum har_end end;
-    int code;     /* exit code, -1 when killed */
-    int signal;   /* 0 when it exited by itself */
+    int code;   /* exit code, -1 when killed */
+    int signal; /* 0 when it exited by itself */
     double seconds;
     long peak_kb; /* largest resident memory */
 };
@@ -52,13 +52,13 @@ struct har_exit {
 enum har_end har_exit_classify(int wait_status, bool timed_out, bool started);
 
 struct har_child {
-    pid_t pid; /* 0 = none; also its process group */
+    pid_t pid;                    /* 0 = none; also its process group */
     double started_s, deadline_s; /* monotonic clock */
     bool timed_out;
 };
 
-/* Starts a child in its own process group, stdin empty, signals as by default. A program that cannot be
- * started is HAR_EIO. */
+/* Starts a child in its own process group, stdin empty, signals as by default. A program that
+ * cannot be started is HAR_EIO. */
 HAR_CHECKED enum har_status har_child_start(const struct har_command *command,
                                             struct har_child *out, struct har_error *error);
 /* Whether the child has ended; then its group is swept, it is reaped and *out is filled. */

@@ -30,7 +30,8 @@ struct har_error {
     char text[1024];
 };
 
-/* Formats into error (may be NULL) and returns status, so that callers can `return har_fail(...)`. */
+/* Formats into error (may be NULL) and returns status, so that callers can `return har_fail(...)`.
+ */
 enum har_status har_fail(struct har_error *error, enum har_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int har_status_exit_code(enum har_status status);

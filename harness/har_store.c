@@ -295,14 +295,14 @@ enum har_status har_store_put_case(har_store *store, const struct har_case_recor
 {
     enum har_status status = store_exec(store, "BEGIN IMMEDIATE", error);
     if (status == HAR_OK) {
-        status = store_put(store, error,
-                           "INSERT OR REPLACE INTO cases(key, kind, entry, recipe, seed, outcome,"
-                           " reached, infected, detected, first_check, detail, reproduce, seconds)"
-                           " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                           "ttttitiiitttd", r->key, r->kind, r->entry, r->recipe, (int64_t)r->seed,
-                           r->outcome, (int64_t)r->reached, (int64_t)r->infected,
-                           (int64_t)r->detected, r->first_check, r->detail, r->reproduce,
-                           r->seconds);
+        status =
+            store_put(store, error,
+                      "INSERT OR REPLACE INTO cases(key, kind, entry, recipe, seed, outcome,"
+                      " reached, infected, detected, first_check, detail, reproduce, seconds)"
+                      " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                      "ttttitiiitttd", r->key, r->kind, r->entry, r->recipe, (int64_t)r->seed,
+                      r->outcome, (int64_t)r->reached, (int64_t)r->infected, (int64_t)r->detected,
+                      r->first_check, r->detail, r->reproduce, r->seconds);
     }
     if (status == HAR_OK) {
         status = store_put(store, error, "DELETE FROM verdicts WHERE case_key = ?", "t", r->key);
@@ -357,8 +357,7 @@ enum har_status har_store_get_bounds(har_store *store, const char *recipe, char 
 }
 
 enum har_status har_store_put_oracle_fault(har_store *store, const char *id, const char *why,
-                                           bool killed, const char *detail,
-                                           struct har_error *error)
+                                           bool killed, const char *detail, struct har_error *error)
 {
     return store_put(store, error, "INSERT OR REPLACE INTO oracle_fault VALUES(?,?,?,?)", "ttit",
                      id, why, (int64_t)killed, detail);

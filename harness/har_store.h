@@ -12,8 +12,8 @@
 
 typedef struct har_store har_store;
 
-/* Opens DIR/results.sqlite, makes DIR and the tables when missing, and takes DIR/lock so that only one
- * harness writes (HAR_EUSAGE when another one runs). */
+/* Opens DIR/results.sqlite, makes DIR and the tables when missing, and takes DIR/lock so that only
+ * one harness writes (HAR_EUSAGE when another one runs). */
 HAR_CHECKED enum har_status har_store_create(const char *dir, har_store **out,
                                              struct har_error *error);
 /* Opens an existing database for reading. HAR_EUSAGE when there is none. */
@@ -56,9 +56,8 @@ struct har_case_record {
     size_t run_count;
     const struct orc_verdict *verdicts; /* ORC_CHECK_COUNT or NULL */
 };
-HAR_CHECKED enum har_status har_store_put_case(har_store *store,
-                                               const struct har_case_record *record,
-                                               struct har_error *error);
+HAR_CHECKED enum har_status
+har_store_put_case(har_store *store, const struct har_case_record *record, struct har_error *error);
 /* Whether a case is stored; outcome (may be NULL) gets its outcome, caller frees. */
 HAR_CHECKED enum har_status har_store_find_case(har_store *store, const char *key, bool *found,
                                                 char **outcome, struct har_error *error);

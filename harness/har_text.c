@@ -76,9 +76,11 @@ const char *har_text_get(const struct har_text *text)
 static size_t utf8_next(const unsigned char *p, uint32_t *code)
 {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3
-                                        : p[0] >> 3 == 30  ? 4
-                                                           : 0;
+    const size_t length = p[0] < 0x80       ? 1
+                          : p[0] >> 5 == 6  ? 2
+                          : p[0] >> 4 == 14 ? 3
+                          : p[0] >> 3 == 30 ? 4
+                                            : 0;
     if (length == 0) {
         return 0;
     }

@@ -7,8 +7,8 @@
 
 #include "har_status.h"
 
-/* Growing text; start with {0}. A failed allocation sets `failed` and later additions do nothing, so
- * that a writer checks once at its end. */
+/* Growing text; start with {0}. A failed allocation sets `failed` and later additions do nothing,
+ * so that a writer checks once at its end. */
 struct har_text {
     char *data; /* NUL-terminated once something was added; owned */
     size_t size;
@@ -33,8 +33,8 @@ void har_text_add_shell(struct har_text *text, const char *string);
 /* The text, "" when nothing was added; owned by text. */
 const char *har_text_get(const struct har_text *text);
 
-/* Writes the text over `path` by way of a temporary file and a rename: readers see the old file or the
- * new one. HAR_EIO names the path. */
+/* Writes the text over `path` by way of a temporary file and a rename: readers see the old file or
+ * the new one. HAR_EIO names the path. */
 HAR_CHECKED enum har_status har_text_write(const struct har_text *text, const char *path,
                                            struct har_error *error);
 

@@ -118,8 +118,8 @@ Test(har_campaign, the_command_line_wins)
     struct har_options options;
     struct har_campaign c;
     struct har_error error = {{0}};
-    char *argv[] = {(char *)"run", (char *)"--repeats", (char *)"2",      (char *)"--seed=11",
-                    (char *)"-F",  (char *)"loss_*",    (char *)"--family", (char *)"loss",
+    char *argv[] = {(char *)"run", (char *)"--repeats", (char *)"2",         (char *)"--seed=11",
+                    (char *)"-F",  (char *)"loss_*",    (char *)"--family",  (char *)"loss",
                     (char *)"-j3", (char *)"--checks",  (char *)"loss,curve"};
     cr_assert_eq(har_options_parse(HAR_SUBCOMMAND_run, 11, argv, &options, &error), HAR_OK, "%s",
                  error.text);
@@ -162,7 +162,8 @@ Test(har_options, wrong_command_lines_are_named)
 {
     expect_refused(HAR_SUBCOMMAND_run, 2, (const char *const[]){"run", "--bogus"}, "--bogus");
     expect_refused(HAR_SUBCOMMAND_run, 2, (const char *const[]){"run", "--out"}, "--out");
-    expect_refused(HAR_SUBCOMMAND_run, 3, (const char *const[]){"run", "--repeats", "x"}, "repeats");
+    expect_refused(HAR_SUBCOMMAND_run, 3, (const char *const[]){"run", "--repeats", "x"},
+                   "repeats");
     expect_refused(HAR_SUBCOMMAND_run, 3, (const char *const[]){"run", "-j", "-2"}, "jobs");
     expect_refused(HAR_SUBCOMMAND_run, 2, (const char *const[]){"run", "word"}, "word");
     expect_refused(HAR_SUBCOMMAND_explain, 1, (const char *const[]){"explain"}, "FAULT");

@@ -139,12 +139,12 @@ Test(har_outcome, repeats_join_as_the_design_says)
     expect_join((const enum har_outcome[]){D, M}, 2, HAR_OUTCOME_flaky, 1, 2);
     expect_join((const enum har_outcome[]){D, HAR_OUTCOME_crashed}, 2, HAR_OUTCOME_flaky, 1, 2);
     expect_join((const enum har_outcome[]){M, N}, 2, HAR_OUTCOME_missed, 0, 1);
-    expect_join((const enum har_outcome[]){N, HAR_OUTCOME_not_reached}, 2,
-                HAR_OUTCOME_not_infected, 0, 0);
+    expect_join((const enum har_outcome[]){N, HAR_OUTCOME_not_reached}, 2, HAR_OUTCOME_not_infected,
+                0, 0);
     expect_join((const enum har_outcome[]){HAR_OUTCOME_not_reached}, 1, HAR_OUTCOME_not_reached, 0,
                 0);
-    expect_join((const enum har_outcome[]){D, HAR_OUTCOME_no_verdict}, 2, HAR_OUTCOME_no_verdict,
-                1, 1);
+    expect_join((const enum har_outcome[]){D, HAR_OUTCOME_no_verdict}, 2, HAR_OUTCOME_no_verdict, 1,
+                1);
     expect_join((const enum har_outcome[]){HAR_OUTCOME_timed_out}, 1, HAR_OUTCOME_timed_out, 0, 1);
     expect_join(NULL, 0, HAR_OUTCOME_no_verdict, 0, 0);
 }

@@ -10,11 +10,20 @@ static const char *const plain_features[] = {"packed", "accum", "clipped"};
 static const char *const tied_features[] = {"packed", "tied"};
 
 static const struct har_place places[] = {
-    {.recipe = "dear", .features = plain_features, .feature_count = 3, .resumes = true,
+    {.recipe = "dear",
+     .features = plain_features,
+     .feature_count = 3,
+     .resumes = true,
      .cost = 30.0},
-    {.recipe = "cheap", .features = plain_features, .feature_count = 3, .resumes = false,
+    {.recipe = "cheap",
+     .features = plain_features,
+     .feature_count = 3,
+     .resumes = false,
      .cost = 10.0},
-    {.recipe = "tied", .features = tied_features, .feature_count = 2, .resumes = true,
+    {.recipe = "tied",
+     .features = tied_features,
+     .feature_count = 2,
+     .resumes = true,
      .cost = 20.0},
 };
 enum { PLACES = sizeof places / sizeof places[0] };
@@ -24,8 +33,8 @@ static int match(const char *trigger, struct har_variant *variant)
     struct mut_fault fault = *mut_fault_at(0);
     char reason[160];
     fault.trigger = trigger;
-    const int place = har_plan_match(&fault, places, PLACES, HAR_SCHEDULE_fifo, variant, reason,
-                                     sizeof reason);
+    const int place =
+        har_plan_match(&fault, places, PLACES, HAR_SCHEDULE_fifo, variant, reason, sizeof reason);
     cr_expect_eq(place < 0, reason[0] != '\0');
     return place;
 }
@@ -103,8 +112,7 @@ Test(har_plan, a_dose_fault_appears_once_per_dose)
     const struct har_campaign campaign = campaign_of(&pattern, 1);
     struct har_plan plan;
     struct har_error error = {{0}};
-    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_OK, "%s",
-                 error.text);
+    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_OK, "%s", error.text);
     cr_assert_eq(plan.count, 2);
     for (size_t i = 0; i < plan.count; i++) {
         const char *const colon = strchr(plan.entries[i].id, ':');
@@ -126,8 +134,7 @@ Test(har_plan, a_pattern_with_a_dose_selects_that_dose)
     const struct har_campaign campaign = campaign_of(&pattern, 1);
     struct har_plan plan;
     struct har_error error = {{0}};
-    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_OK, "%s",
-                 error.text);
+    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_OK, "%s", error.text);
     cr_assert_eq(plan.count, 1);
     cr_expect_str_eq(plan.entries[0].id, pattern);
     har_plan_fini(&plan);

@@ -130,13 +130,26 @@ Test(har_report, junit_has_one_case_per_entry_and_the_right_kinds)
 
 Test(har_report, json_has_the_fields_of_the_contract)
 {
-    static const char *const summary_keys[] = {
-        "faults", "detected", "missed", "flaky", "not_reached", "not_infected", "crashed",
-        "timed_out", "no_verdict", "detection_rate", "detection_rate_low", "detection_rate_high",
-        "healthy_runs", "false_alarms", "false_alarm_rate_high", "median_steps", "seconds"};
+    static const char *const summary_keys[] = {"faults",
+                                               "detected",
+                                               "missed",
+                                               "flaky",
+                                               "not_reached",
+                                               "not_infected",
+                                               "crashed",
+                                               "timed_out",
+                                               "no_verdict",
+                                               "detection_rate",
+                                               "detection_rate_low",
+                                               "detection_rate_high",
+                                               "healthy_runs",
+                                               "false_alarms",
+                                               "false_alarm_rate_high",
+                                               "median_steps",
+                                               "seconds"};
     static const char *const fault_keys[] = {
-        "id", "number", "family", "class", "expectation", "recipe", "outcome", "reached_step",
-        "infected_step", "detected_step", "first_check", "checks"};
+        "id",      "number",       "family",        "class",         "expectation", "recipe",
+        "outcome", "reached_step", "infected_step", "detected_step", "first_check", "checks"};
     struct har_result entries[ENTRIES];
     struct har_results results = results_of(entries);
     struct har_text text = {0};
@@ -189,10 +202,8 @@ Test(har_report, csv_has_a_line_per_entry_and_the_table_names_each)
 
 static struct har_limits no_limits(void)
 {
-    struct har_limits limits = {.fail_under = -1.0,
-                                .max_median_steps = -1.0,
-                                .max_false_alarms = -1,
-                                .max_no_verdict = -1};
+    struct har_limits limits = {
+        .fail_under = -1.0, .max_median_steps = -1.0, .max_false_alarms = -1, .max_no_verdict = -1};
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
         limits.family_under[i] = -1.0;
     }

@@ -37,11 +37,16 @@ Test(har_spawn, every_way_to_end_is_told_apart)
         enum har_end end;
         int code, signal;
     } rows[] = {
-        {"exit 0", HAR_END_done, 0, 0},         {"exit 1", HAR_END_rejected, 1, 0},
-        {"exit 8", HAR_END_refused, 8, 0},      {"exit 9", HAR_END_assertion, 9, 0},
-        {"exit 70", HAR_END_crashed, 70, 0},    {"exit 74", HAR_END_no_verdict, 74, 0},
-        {"exit 127", HAR_END_no_verdict, 127, 0}, {"exit 130", HAR_END_no_verdict, 130, 0},
-        {"exit 3", HAR_END_crashed, 3, 0},      {"kill -SEGV $$", HAR_END_crashed, -1, SIGSEGV},
+        {"exit 0", HAR_END_done, 0, 0},
+        {"exit 1", HAR_END_rejected, 1, 0},
+        {"exit 8", HAR_END_refused, 8, 0},
+        {"exit 9", HAR_END_assertion, 9, 0},
+        {"exit 70", HAR_END_crashed, 70, 0},
+        {"exit 74", HAR_END_no_verdict, 74, 0},
+        {"exit 127", HAR_END_no_verdict, 127, 0},
+        {"exit 130", HAR_END_no_verdict, 130, 0},
+        {"exit 3", HAR_END_crashed, 3, 0},
+        {"kill -SEGV $$", HAR_END_crashed, -1, SIGSEGV},
         {"kill -ABRT $$", HAR_END_crashed, -1, SIGABRT},
         {"kill -KILL $$", HAR_END_no_verdict, -1, SIGKILL},
     };

@@ -5,8 +5,8 @@
 
 #include "har_stats.h"
 
-/* The log of the leading factor is a sum of lgamma values of size about n log n, each correct to one
- * rounding; the continued fraction adds at most one rounding per term. */
+/* The log of the leading factor is a sum of lgamma values of size about n log n, each correct to
+ * one rounding; the continued fraction adds at most one rounding per term. */
 static double beta_tolerance(double a, double b)
 {
     const double n = a + b + 1.0;
