@@ -292,7 +292,7 @@ static enum dev_status refuse(dev *d, dev_stream stream, size_t bytes, const cha
         d->cached_bytes + d->pending_bytes + d->deferred_bytes + d->heap.free_bytes;
     d->ooms++;
     d->spurious_ooms += reclaimable >= bytes;
-    d->unread_oom = stream;
+    d->refused_on = stream;
     return dev_fail(d, DEV_EOOM,
                     "allocation '%s' of %zu bytes in step %d does not fit into %zu: live %zu, "
                     "cached %zu, pending %zu, deferred %zu, free %zu (largest hole %zu)",
@@ -305,7 +305,7 @@ static enum dev_status refuse_by_hook(dev *d, dev_stream stream, size_t bytes, c
 {
     d->oom_hook_fired = true;
     d->ooms++;
-    d->unread_oom = stream;
+    d->refused_on = stream;
     return dev_fail(d, DEV_EOOM,
                     "allocation '%s' of %zu bytes in step %d refused: the memory is taken by "
                     "another process at this moment (budget %zu, live %zu, free %zu)",
@@ -327,6 +327,10 @@ static enum dev_status hand_out(dev *d, dev_stream stream, int block, const char
     b->what = what;
     d->live_bytes += b->bytes;
     d->mallocs++;
+    if (d->refused_on == stream) {
+        d->answered_on = stream;
+        d->refused_on = 0;
+    }
     const size_t used = d->live_bytes + d->pending_bytes + d->deferred_bytes;
     d->peak_bytes = used > d->peak_bytes ? used : d->peak_bytes;
     if (d->conf.poison && !b->poisoned) {

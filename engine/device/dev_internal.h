@@ -129,7 +129,9 @@ struct dev {
     size_t live_bytes, cached_bytes, pending_bytes, deferred_bytes, peak_bytes;
     uint64_t mallocs, frees, ooms, spurious_ooms, reclaims, deferrals;
     bool oom_hook_fired;
-    dev_stream unread_oom; /* a request on it was refused; unlike CUDA's last error, never asked */
+    /* Streams of the last refusal, and of the last one answered by a granted request. CUDA's last
+     * error would still hold it then; nothing looks at these. */
+    dev_stream refused_on, answered_on;
 };
 
 /* dev.c */
