@@ -6,6 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *orc_regime_name(enum orc_regime regime)
+{
+    static const char *const names[] = {
+#define ORC_ROW_(name) #name,
+        ORC_REGIMES(ORC_ROW_)
+#undef ORC_ROW_
+    };
+    return names[regime];
+}
+
+double orc_regime_margin(enum orc_regime regime)
+{
+    return regime == ORC_REGIME_later ? ORC_MARGIN_DRIFT : ORC_MARGIN;
+}
+
 static uint64_t mix(uint64_t hash, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -16,7 +31,7 @@ static uint64_t mix(uint64_t hash, const char *text)
 
 static uint64_t key_hash(const struct orc_key *key)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)key->check;
+    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)key->check ^ (uint64_t)key->regime << 8;
     hash = mix(hash, key->group);
     hash = mix(hash, key->name);
     return mix(hash, key->part);
@@ -24,7 +39,7 @@ static uint64_t key_hash(const struct orc_key *key)
 
 static bool key_equal(const struct orc_key *a, const struct orc_key *b)
 {
-    return a->check == b->check && a->level == b->level && a->pooled == b->pooled &&
+    return a->check == b->check && a->regime == b->regime && a->level == b->level && a->pooled == b->pooled &&
            strcmp(a->part, b->part) == 0 && strcmp(a->name, b->name) == 0 &&
            strcmp(a->group, b->group) == 0;
 }
@@ -99,6 +114,30 @@ void orc_classes_fini(struct orc_classes *classes)
     free(classes->slots);
 }
 
+size_t orc_bounds_stratum(struct orc_bounds *bounds, const struct orc_key *key)
+{
+    for (size_t i = 0; i < bounds->stratum_count; i++) {
+        const struct orc_stratum *s = &bounds->strata[i];
+        if (s->check == key->check && s->regime == key->regime && strcmp(s->part, key->part) == 0) {
+            return i;
+        }
+    }
+    struct orc_stratum *strata =
+        realloc(bounds->strata, (bounds->stratum_count + 1) * sizeof *strata);
+    if (strata == NULL) {
+        return SIZE_MAX;
+    }
+    bounds->strata = strata;
+    const char *part = orc_arena_text(&bounds->classes.arena, key->part);
+    if (part == NULL) {
+        return SIZE_MAX;
+    }
+    strata[bounds->stratum_count] =
+        (struct orc_stratum){.check = key->check, .regime = key->regime, .part = part};
+    bounds->has_bound[key->check] = true;
+    return bounds->stratum_count++;
+}
+
 ptrdiff_t orc_class_cell(const struct orc_class *class_, int step)
 {
     const long long index = (long long)(class_->key.pooled ? 0 : step) - class_->first_step;
@@ -116,9 +155,10 @@ void orc_bounds_seal(struct orc_bounds *bounds)
         bounds->cells += bounds->classes.items[i].step_count;
     }
     (void)snprintf(bounds->summary, sizeof bounds->summary,
-                   "bounds for recipe %.100s from %zu healthy runs: %g times the quantile %g of "
-                   "their largest normalised deviations (scales leave the run itself out)",
-                   bounds->recipe, bounds->runs, bounds->margin, bounds->quantile);
+                   "bounds for recipe %.100s from %zu healthy runs: %g times (after the first "
+                   "step, for numbers that drift, %g times) the quantile %g of their largest "
+                   "normalised deviations; scales leave the run itself out",
+                   bounds->recipe, bounds->runs, ORC_MARGIN, ORC_MARGIN_DRIFT, bounds->quantile);
 }
 
 void orc_bounds_free(orc_bounds *bounds)
@@ -127,6 +167,7 @@ void orc_bounds_free(orc_bounds *bounds)
         return;
     }
     orc_classes_fini(&bounds->classes);
+    free(bounds->strata);
     free(bounds);
 }
 

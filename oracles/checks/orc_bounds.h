@@ -10,12 +10,31 @@ enum { ORC_BOUNDS_SCHEMA = 1 };
 /* Fewer healthy runs than this say nothing about spread: with two, leaving one out leaves one. */
 enum { ORC_RUNS_MIN = 3 };
 
-/* The bound is ORC_MARGIN times the largest of the healthy runs' numbers. Chosen before any run was
- * judged. Runs differ by a factor that is roughly log-normal; with a log spread of 0.5 the largest
- * of 20 lies near exp(1.87 * 0.5), and 4 times that is 4.6 standard deviations from the centre
- * (2e-6 a run and check); with a spread of 1, 3.3 (6e-4). Arithmetic faults of interest exceed
- * healthy rounding by 100 times and more, so the margin costs little. */
+/* A bound is a margin times the largest of the healthy runs' numbers. Chosen before any fault was
+ * judged, on healthy runs alone.
+ *
+ * ORC_MARGIN is for numbers without drift. Runs differ by a factor that is roughly log-normal; with a
+ * log spread of 0.5 the largest of 20 lies near exp(1.87 * 0.5), and 4 times that is 4.6 standard
+ * deviations from the centre (2e-6 a run); with a spread of 1, 3.3 (6e-4).
+ *
+ * ORC_MARGIN_DRIFT is for numbers after the first step. There both stacks hold different weights, and
+ * AdamW amplifies rounding where a gradient is near zero: one run in twenty has such an event. What
+ * is divided by the drift still has a tail; 10 times the largest of 20 leaves room for it. */
 #define ORC_MARGIN 4.0
+#define ORC_MARGIN_DRIFT 10.0
+
+/* Where rounding alone acts (first step: same weights bit for bit), where AdamW has amplified it
+ * (later; single tensors of updates and parameters in every step), and numbers that neither reaches
+ * (any). */
+#define ORC_REGIMES(X) X(first) X(later) X(any)
+enum orc_regime {
+#define ORC_ROW_(name) ORC_REGIME_##name,
+    ORC_REGIMES(ORC_ROW_)
+#undef ORC_ROW_
+    ORC_REGIME_COUNT
+};
+const char *orc_regime_name(enum orc_regime regime);
+double orc_regime_margin(enum orc_regime regime);
 
 /* The stated quantile of the healthy runs' numbers: their maximum. */
 #define ORC_QUANTILE 1.0
@@ -26,15 +45,26 @@ enum { ORC_RUNS_MIN = 3 };
 /* Numbers that share one scale. A deviation is compared with 0, a level with its healthy centre. */
 struct orc_key {
     enum orc_check_id check;
+    enum orc_regime regime;
     bool level;  /* judged by |value - centre| / scale instead of value / scale */
     bool pooled; /* one scale for all steps */
     const char *group; /* "gradients" */
     const char *name;  /* "model.layers.*.mlp.up_proj.weight" */
-    const char *part;  /* "norm", "projection", "" */
+    const char *part;  /* "norm", "projection", "loss": with check and regime, one bound */
+};
+
+/* Numbers that share one bound: one kind of number of one check in one regime. */
+struct orc_stratum {
+    enum orc_check_id check;
+    enum orc_regime regime;
+    const char *part; /* owned by the classes' arena */
+    double bound;     /* in scales */
+    double *maxima;   /* one number per healthy run, in the classes' arena */
 };
 
 struct orc_class {
     struct orc_key key; /* strings owned by the table's arena */
+    size_t stratum;     /* in the bounds */
     double floor;       /* smallest scale, relative rounding of the numbers compared */
     int first_step;     /* of the arrays; 0 when pooled */
     size_t step_count;
@@ -66,11 +96,14 @@ struct orc_bounds {
     char *recipe; /* name, in the classes' arena */
     bool recipe_hash_given;
     uint64_t recipe_hash;
-    double quantile, margin;
-    double bound[ORC_CHECK_COUNT];   /* 0 = no bound */
-    double *maxima[ORC_CHECK_COUNT]; /* one number per healthy run, in the classes' arena */
+    double quantile;
+    struct orc_stratum *strata;
+    size_t stratum_count;
+    bool has_bound[ORC_CHECK_COUNT];
     char summary[384];
 };
+/* Finds or adds, with bound 0; SIZE_MAX when memory is exhausted. */
+size_t orc_bounds_stratum(struct orc_bounds *bounds, const struct orc_key *key);
 
 /* Index into the arrays of a class, ORC_NO_CLASS when it has no scale at this step. */
 ptrdiff_t orc_class_cell(const struct orc_class *class_, int step);

@@ -45,6 +45,7 @@ static bool write_class(cJSON *array, const struct orc_class *class_)
            cJSON_AddStringToObject(object, "group", key->group) != NULL &&
            cJSON_AddStringToObject(object, "class", key->name) != NULL &&
            cJSON_AddStringToObject(object, "part", key->part) != NULL &&
+           cJSON_AddStringToObject(object, "regime", orc_regime_name(key->regime)) != NULL &&
            cJSON_AddBoolToObject(object, "level", key->level) != NULL &&
            cJSON_AddBoolToObject(object, "pooled", key->pooled) != NULL &&
            add_number(object, "floor", class_->floor) &&
@@ -55,20 +56,25 @@ static bool write_class(cJSON *array, const struct orc_class *class_)
             add_numbers(object, "centres", class_->centres, class_->step_count));
 }
 
-static bool write_checks(cJSON *root, const struct orc_bounds *bounds)
+static bool write_strata(cJSON *root, const struct orc_bounds *bounds)
 {
-    cJSON *checks = cJSON_AddObjectToObject(root, "checks");
-    for (int i = 0; checks != NULL && i < ORC_CHECK_COUNT; i++) {
-        if (!(bounds->bound[i] > 0.0)) {
-            continue;
-        }
-        cJSON *check = cJSON_AddObjectToObject(checks, orc_check_name((enum orc_check_id)i));
-        if (check == NULL || !add_number(check, "bound", bounds->bound[i]) ||
-            !add_numbers(check, "maxima", bounds->maxima[i], bounds->runs)) {
+    cJSON *array = cJSON_AddArrayToObject(root, "bounds");
+    bool ok = array != NULL;
+    for (size_t i = 0; ok && i < bounds->stratum_count; i++) {
+        const struct orc_stratum *stratum = &bounds->strata[i];
+        cJSON *object = cJSON_CreateObject();
+        if (object == NULL || !cJSON_AddItemToArray(array, object)) {
+            cJSON_Delete(object);
             return false;
         }
+        ok = cJSON_AddStringToObject(object, "check", orc_check_name(stratum->check)) != NULL &&
+             cJSON_AddStringToObject(object, "part", stratum->part) != NULL &&
+             cJSON_AddStringToObject(object, "regime", orc_regime_name(stratum->regime)) != NULL &&
+             add_number(object, "margin", orc_regime_margin(stratum->regime)) &&
+             add_number(object, "bound", stratum->bound) &&
+             add_numbers(object, "maxima", stratum->maxima, bounds->runs);
     }
-    return checks != NULL;
+    return ok;
 }
 
 static bool write_root(cJSON *root, const struct orc_bounds *bounds)
@@ -81,7 +87,7 @@ static bool write_root(cJSON *root, const struct orc_bounds *bounds)
                                    : cJSON_AddNullToObject(root, "recipe_hash")) == NULL ||
         !add_number(root, "runs", (double)bounds->runs) ||
         !add_number(root, "quantile", bounds->quantile) ||
-        !add_number(root, "margin", bounds->margin) || !write_checks(root, bounds)) {
+        !write_strata(root, bounds)) {
         return false;
     }
     cJSON *classes = cJSON_AddArrayToObject(root, "classes");
@@ -153,25 +159,43 @@ static enum orc_status need_number(const struct orc_place *place, const cJSON *o
     return ORC_OK;
 }
 
+/* check, part and regime: what a class and a bound have in common. */
+static enum orc_status read_kind(const struct orc_place *place, const cJSON *object,
+                                 struct orc_key *key)
+{
+    const cJSON *check = orc_json_get(object, "check");
+    const cJSON *part = orc_json_get(object, "part");
+    const cJSON *regime = orc_json_get(object, "regime");
+    if (!cJSON_IsString(check) || !orc_check_find(check->valuestring, &key->check) ||
+        !orc_check_is_bound(key->check)) {
+        return orc_bad(place, "bound of something that is not a calibrated check");
+    }
+    if (!cJSON_IsString(part) || !cJSON_IsString(regime)) {
+        return orc_bad(place, "bound without part or regime");
+    }
+    key->part = part->valuestring;
+    for (int i = 0; i < ORC_REGIME_COUNT; i++) {
+        if (strcmp(regime->valuestring, orc_regime_name((enum orc_regime)i)) == 0) {
+            key->regime = (enum orc_regime)i;
+            return ORC_OK;
+        }
+    }
+    return orc_bad(place, "unknown regime \"%.40s\"", regime->valuestring);
+}
+
 static enum orc_status read_key(const struct orc_place *place, const cJSON *object,
                                 struct orc_key *key)
 {
-    const cJSON *check = orc_json_get(object, "check");
     const cJSON *group = orc_json_get(object, "group");
     const cJSON *name = orc_json_get(object, "class");
-    const cJSON *part = orc_json_get(object, "part");
-    if (!cJSON_IsString(check) || !orc_check_find(check->valuestring, &key->check)) {
-        return orc_bad(place, "class of an unknown check");
-    }
-    if (!cJSON_IsString(group) || !cJSON_IsString(name) || !cJSON_IsString(part)) {
-        return orc_bad(place, "class without group, class or part");
+    if (!cJSON_IsString(group) || !cJSON_IsString(name)) {
+        return orc_bad(place, "class without group or class");
     }
     key->group = group->valuestring;
     key->name = name->valuestring;
-    key->part = part->valuestring;
     key->level = cJSON_IsTrue(orc_json_get(object, "level"));
     key->pooled = cJSON_IsTrue(orc_json_get(object, "pooled"));
-    return ORC_OK;
+    return read_kind(place, object, key);
 }
 
 static enum orc_status read_class(const struct orc_place *place, const cJSON *object,
@@ -211,6 +235,11 @@ static enum orc_status read_class(const struct orc_place *place, const cJSON *ob
         return orc_fail(ORC_EMEMORY, place->error, "host memory exhausted");
     }
     struct orc_class *class_ = &bounds->classes.items[index];
+    const size_t strata = bounds->stratum_count;
+    class_->stratum = orc_bounds_stratum(bounds, &key);
+    if (bounds->stratum_count != strata || class_->stratum == SIZE_MAX) {
+        return orc_bad(place, "class without a bound");
+    }
     class_->items = (size_t)items;
     class_->first_step = (int)first_step;
     class_->floor = floor_;
@@ -220,36 +249,58 @@ static enum orc_status read_class(const struct orc_place *place, const cJSON *ob
     return ORC_OK;
 }
 
-static enum orc_status read_checks(const struct orc_place *place, const cJSON *root,
-                                   struct orc_bounds *bounds)
+static enum orc_status read_stratum(const struct orc_place *place, const cJSON *object,
+                                    struct orc_bounds *bounds)
 {
-    const cJSON *checks = orc_json_get(root, "checks");
-    if (!cJSON_IsObject(checks)) {
-        return orc_bad(place, "\"checks\" is not an object");
+    struct orc_key key = {.level = false};
+    double bound = 0.0, *maxima = NULL;
+    size_t count = 0;
+    enum orc_status status = read_kind(place, object, &key);
+    if (status == ORC_OK) {
+        status = need_number(place, object, "bound", 0.0, HUGE_VAL, &bound);
     }
-    const cJSON *check = NULL;
-    cJSON_ArrayForEach(check, checks)
-    {
-        enum orc_check_id id = ORC_CHECK_text;
-        size_t count = 0;
-        if (!orc_check_find(check->string, &id) || !orc_check_is_bound(id)) {
-            return orc_bad(place, "bound of \"%.60s\", which is not a calibrated check",
-                           check->string);
-        }
-        enum orc_status status =
-            need_number(place, check, "bound", 0.0, HUGE_VAL, &bounds->bound[id]);
-        if (status == ORC_OK) {
-            status = read_numbers(place, check, "maxima", &bounds->classes.arena, 0.0,
-                                  &bounds->maxima[id], &count);
-        }
-        if (status == ORC_OK && count != bounds->runs) {
-            status = orc_bad(place, "%zu maxima of %zu runs", count, bounds->runs);
-        }
-        if (status != ORC_OK) {
-            return status;
-        }
+    if (status == ORC_OK) {
+        status = read_numbers(place, object, "maxima", &bounds->classes.arena, 0.0, &maxima,
+                              &count);
     }
+    if (status == ORC_OK && count != bounds->runs) {
+        status = orc_bad(place, "%zu maxima of %zu runs", count, bounds->runs);
+    }
+    if (status != ORC_OK) {
+        return status;
+    }
+    const size_t strata = bounds->stratum_count;
+    const size_t index = orc_bounds_stratum(bounds, &key);
+    if (index == SIZE_MAX) {
+        return orc_fail(ORC_EMEMORY, place->error, "host memory exhausted");
+    }
+    if (index != strata) {
+        return orc_bad(place, "bound of %s %.60s given twice", orc_check_name(key.check), key.part);
+    }
+    bounds->strata[index].bound = bound;
+    bounds->strata[index].maxima = maxima;
     return ORC_OK;
+}
+
+/* An array under key, each element read by one function. */
+static enum orc_status read_each(const struct orc_place *place, const cJSON *root,
+                                 const char *key, struct orc_bounds *bounds,
+                                 enum orc_status (*read_one)(const struct orc_place *,
+                                                             const cJSON *, struct orc_bounds *))
+{
+    enum orc_status status = ORC_OK;
+    const cJSON *array = orc_json_get(root, key);
+    if (!cJSON_IsArray(array)) {
+        return orc_bad(place, "\"%s\" is not an array", key);
+    }
+    const cJSON *item = NULL;
+    cJSON_ArrayForEach(item, array)
+    {
+        if (status == ORC_OK) {
+            status = read_one(place, item, bounds);
+        }
+    }
+    return status;
 }
 
 static enum orc_status read_root(const struct orc_place *place, const cJSON *root,
@@ -274,27 +325,13 @@ static enum orc_status read_root(const struct orc_place *place, const cJSON *roo
     if (status == ORC_OK) {
         status = need_number(place, root, "quantile", 0.0, 1.0, &bounds->quantile);
     }
-    if (status == ORC_OK) {
-        status = need_number(place, root, "margin", 0.0, HUGE_VAL, &bounds->margin);
-    }
     if (status != ORC_OK) {
         return status;
     }
     bounds->runs = (size_t)runs;
     bounds->recipe = orc_arena_text(&bounds->classes.arena, recipe);
-    status = read_checks(place, root, bounds);
-    const cJSON *classes = orc_json_get(root, "classes");
-    if (status == ORC_OK && !cJSON_IsArray(classes)) {
-        status = orc_bad(place, "\"classes\" is not an array");
-    }
-    const cJSON *item = NULL;
-    cJSON_ArrayForEach(item, classes)
-    {
-        if (status == ORC_OK) {
-            status = read_class(place, item, bounds);
-        }
-    }
-    return status;
+    status = read_each(place, root, "bounds", bounds, read_stratum);
+    return status == ORC_OK ? read_each(place, root, "classes", bounds, read_class) : status;
 }
 
 enum orc_status orc_bounds_parse(const char *json_text, orc_bounds **out, struct orc_error *error)

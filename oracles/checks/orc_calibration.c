@@ -1,4 +1,4 @@
-/* Makes bounds of healthy runs: scales by class and step, then one bound a check.
+/* Makes bounds of healthy runs: scales by class and step, then one bound a kind of number.
  * Called by the harness and tests; must not know what a check compares. */
 #include "orc_probe.h"
 
@@ -352,9 +352,22 @@ static bool finish_class(struct orc_bounds *bounds, struct orc_class *to,
         to->scales[at] = from->key.level
                              ? spread(samples, count, count, to->floor, work, &to->centres[at])
                              : rms(samples, count, count, to->floor);
-        leave_one_out(from, samples, count, work, bounds->maxima[from->key.check]);
+        leave_one_out(from, samples, count, work, bounds->strata[to->stratum].maxima);
     }
     return true;
+}
+
+static bool join_stratum(struct orc_bounds *bounds, struct orc_class *class_)
+{
+    class_->stratum = orc_bounds_stratum(bounds, &class_->key);
+    if (class_->stratum == SIZE_MAX) {
+        return false;
+    }
+    struct orc_stratum *stratum = &bounds->strata[class_->stratum];
+    if (stratum->maxima == NULL) {
+        stratum->maxima = orc_arena_take(&bounds->classes.arena, bounds->runs, sizeof(double));
+    }
+    return stratum->maxima != NULL;
 }
 
 static bool finish_classes(struct orc_calibration *calibration, struct orc_bounds *bounds)
@@ -364,25 +377,17 @@ static bool finish_classes(struct orc_calibration *calibration, struct orc_bound
     if (work == NULL) {
         goto done;
     }
-    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
-        bounds->maxima[i] =
-            orc_arena_take(&bounds->classes.arena, calibration->runs, sizeof(double));
-        if (bounds->maxima[i] == NULL) {
-            goto done;
-        }
-    }
     for (size_t i = 0; i < calibration->classes.count; i++) {
         const struct orc_class *from = &calibration->classes.items[i];
         if (calibration->samples[i].count == 0) {
             continue;
         }
         const ptrdiff_t index = orc_classes_add(&bounds->classes, &from->key);
-        if (index == ORC_NO_CLASS ||
+        if (index == ORC_NO_CLASS || !join_stratum(bounds, &bounds->classes.items[index]) ||
             !finish_class(bounds, &bounds->classes.items[index], from, &calibration->samples[i],
                           work)) {
             goto done;
         }
-        bounds->bound[from->key.check] = ORC_MARGIN;
     }
     ok = true;
 done:
@@ -406,17 +411,17 @@ enum orc_status orc_calibration_finish(orc_calibration *calibration, orc_bounds 
     bounds->recipe_hash_given = calibration->recipe_hash_given;
     bounds->recipe_hash = calibration->recipe_hash;
     bounds->quantile = ORC_QUANTILE;
-    bounds->margin = ORC_MARGIN;
     if (bounds->recipe == NULL || !finish_classes(calibration, bounds)) {
         orc_bounds_free(bounds);
         return orc_fail(ORC_EMEMORY, error, "host memory exhausted");
     }
-    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+    for (size_t i = 0; i < bounds->stratum_count; i++) {
+        struct orc_stratum *stratum = &bounds->strata[i];
         double largest = 1.0; /* one scale: where healthy runs agree exactly, rounding is allowed */
         for (size_t r = 0; r < bounds->runs; r++) {
-            largest = bounds->maxima[i][r] > largest ? bounds->maxima[i][r] : largest;
+            largest = stratum->maxima[r] > largest ? stratum->maxima[r] : largest;
         }
-        bounds->bound[i] *= largest;
+        stratum->bound = orc_regime_margin(stratum->regime) * largest;
     }
     orc_bounds_seal(bounds);
     *out = bounds;

@@ -116,7 +116,7 @@ enum orc_status orc_judge(const struct orc_case *c, const orc_bounds *bounds,
     memset(verdicts, 0, ORC_CHECK_COUNT * sizeof *verdicts);
     for (int i = 0; i < ORC_CHECK_COUNT; i++) {
         struct orc_verdict *v = &verdicts[i];
-        if (table[i].kind == BOUND && (bounds == NULL || !(bounds->bound[i] > 0.0))) {
+        if (table[i].kind == BOUND && (bounds == NULL || !bounds->has_bound[i])) {
             continue;
         }
         struct orc_probe probe = {.check = (enum orc_check_id)i,

@@ -76,9 +76,10 @@ static void first_loss(const orc_trace *trace, struct orc_probe *probe)
     }
     const double loss = step->scalar[ORC_SCALAR_loss].value;
     const struct orc_item item = {.step = 1,
-                                  .group = "first loss",
+                                  .regime = ORC_REGIME_any,
+                                  .group = "",
                                   .class_name = "",
-                                  .part = "",
+                                  .part = "first loss",
                                   .name = "",
                                   .floor = orc_trace_roundoff(trace),
                                   .value = loss,
@@ -104,12 +105,13 @@ static void norms(const orc_trace *trace, struct orc_probe *probe, const struct 
     const double gradient = total_norm(step, ORC_GROUP_gradients);
     const struct orc_number reported = step->scalar[ORC_SCALAR_grad_norm];
     struct orc_item item = {.step = step->number,
+                            .regime = ORC_REGIME_any,
+                            .group = "",
                             .class_name = "",
-                            .part = "",
                             .name = "",
                             .floor = orc_trace_roundoff(trace)};
     if (gradient >= 0.0 && reported.given) {
-        item.group = "gradient norm against its tensors";
+        item.part = "gradient norm against its tensors";
         item.value = orc_relative(reported.value, gradient);
         item.seen = reported.value;
         item.wanted = gradient;
@@ -118,7 +120,7 @@ static void norms(const orc_trace *trace, struct orc_probe *probe, const struct 
     const double update = total_norm(step, ORC_GROUP_updates);
     const double parameter = total_norm(step, ORC_GROUP_parameters);
     if (update >= 0.0 && parameter > 0.0) {
-        item.group = "update norm over parameter norm";
+        item.part = "update norm over parameter norm";
         item.value = item.seen = update / parameter;
         orc_probe_level(probe, &item);
     }
@@ -141,10 +143,11 @@ static void clipped(const orc_trace *trace, struct orc_probe *probe, const struc
     const double now = clip.value * norm.value;
     if (*threshold > 0.0) {
         const struct orc_item item = {.step = step->number,
+                                      .regime = ORC_REGIME_any,
                                       .pooled = true,
-                                      .group = "clipped gradient norm",
+                                      .group = "",
                                       .class_name = "",
-                                      .part = "",
+                                      .part = "clipped gradient norm",
                                       .name = "",
                                       .floor = orc_trace_roundoff(trace),
                                       .value = orc_relative(now, *threshold),
@@ -172,9 +175,10 @@ static void moved_by_update(const orc_trace *trace, struct orc_probe *probe,
             const double wanted = a->numbers[p] + u->numbers[p];
             const struct orc_item item = {
                 .step = step->number,
-                .group = "parameter moved by its update",
+                .regime = ORC_REGIME_any,
+                .group = "parameters",
                 .class_name = b->class_name,
-                .part = "projection",
+                .part = "old value plus update",
                 .name = b->name,
                 .floor = orc_trace_roundoff(trace),
                 .value = fabs(b->numbers[p] - wanted) / fabs(b->numbers[ORC_SKETCH_NORM]),

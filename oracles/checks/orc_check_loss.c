@@ -7,43 +7,76 @@
 
 #include "orc_step_read.h"
 
-void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which,
-                        double floor_relative)
+enum orc_regime orc_regime_at(int step)
+{
+    return step == 1 ? ORC_REGIME_first : ORC_REGIME_later;
+}
+
+/* How the deviation of a scalar is judged. */
+struct scalar_rule {
+    enum orc_scalar which;
+    double floor;  /* relative */
+    bool drifting; /* divided by the drift */
+    bool pooled;   /* one scale for all later steps */
+    bool exact;    /* no drift in it at all: one regime */
+};
+
+static void compare(const struct orc_case *c, struct orc_probe *probe,
+                    const struct scalar_rule *rule)
 {
     probe->against_reference = true;
     const struct orc_range range = orc_range_common(c->subject, c->reference);
-    const char *const name = orc_scalar_name(which);
+    const char *const name = orc_scalar_name(rule->which);
     for (int s = range.first; s <= range.last; s++) {
         const struct orc_step *mine = orc_trace_step(c->subject, s);
         const struct orc_step *theirs = orc_trace_step(c->reference, s);
-        if (mine == NULL || theirs == NULL || !mine->scalar[which].given ||
-            !theirs->scalar[which].given) {
+        const double drift = rule->drifting ? orc_drift(c, s) : 1.0;
+        if (mine == NULL || theirs == NULL || !mine->scalar[rule->which].given ||
+            !theirs->scalar[rule->which].given || drift < 0.0) {
             continue;
         }
-        const double a = mine->scalar[which].value, b = theirs->scalar[which].value;
+        const double a = mine->scalar[rule->which].value, b = theirs->scalar[rule->which].value;
         const struct orc_item item = {.step = s,
-                                      .group = name,
+                                      .regime = rule->exact ? ORC_REGIME_any : orc_regime_at(s),
+                                      .pooled = rule->pooled && s > 1,
+                                      .group = "",
                                       .class_name = "",
-                                      .part = "",
+                                      .part = name,
                                       .name = "",
-                                      .floor = floor_relative,
-                                      .value = orc_relative(a, b),
+                                      .floor = rule->floor / drift,
+                                      .value = orc_relative(a, b) / drift,
                                       .seen = a,
                                       .wanted = b};
         orc_probe_deviation(probe, &item);
     }
-    orc_probe_expect(probe, name, range.first, range.last);
+    if (!rule->drifting) {
+        orc_probe_expect(probe, "", name, range.first, range.last);
+    }
+}
+
+void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which)
+{
+    const struct scalar_rule rule = {.which = which, .floor = orc_trace_roundoff(c->subject)};
+    compare(c, probe, &rule);
+}
+
+void orc_compare_drifting(const struct orc_case *c, struct orc_probe *probe,
+                          enum orc_scalar which, double floor_relative, bool pooled)
+{
+    const struct scalar_rule rule = {
+        .which = which, .floor = floor_relative, .drifting = true, .pooled = pooled};
+    compare(c, probe, &rule);
 }
 
 void orc_check_run_loss(const struct orc_case *c, struct orc_probe *probe)
 {
-    orc_compare_scalar(c, probe, ORC_SCALAR_loss, orc_trace_roundoff(c->subject));
-    orc_compare_scalar(c, probe, ORC_SCALAR_eval_loss, orc_trace_roundoff(c->subject));
+    orc_compare_scalar(c, probe, ORC_SCALAR_loss);
+    orc_compare_scalar(c, probe, ORC_SCALAR_eval_loss);
 }
 
 void orc_check_run_loss_only(const struct orc_case *c, struct orc_probe *probe)
 {
-    orc_compare_scalar(c, probe, ORC_SCALAR_loss, orc_trace_roundoff(c->subject));
+    orc_compare_scalar(c, probe, ORC_SCALAR_loss);
 }
 
 void orc_check_run_band(const struct orc_case *c, struct orc_probe *probe)
@@ -83,9 +116,10 @@ void orc_check_run_curve(const struct orc_case *c, struct orc_probe *probe)
         }
         const double loss = step->scalar[ORC_SCALAR_loss].value;
         const struct orc_item item = {.step = s,
-                                      .group = "loss",
+                                      .regime = ORC_REGIME_any,
+                                      .group = "",
                                       .class_name = "",
-                                      .part = "",
+                                      .part = "loss",
                                       .name = "",
                                       .floor = orc_trace_roundoff(c->subject),
                                       .value = loss,
@@ -107,8 +141,12 @@ void orc_check_run_schedule(const struct orc_case *c, struct orc_probe *probe)
     if (c->subject == NULL || c->reference == NULL) {
         return;
     }
-    orc_compare_scalar(c, probe, ORC_SCALAR_lr,
-                       printed_floor(c->subject->lr_digits, c->reference->lr_digits));
-    orc_compare_scalar(c, probe, ORC_SCALAR_clip,
-                       printed_floor(c->subject->clip_digits, c->reference->clip_digits));
+    const struct scalar_rule rate = {
+        .which = ORC_SCALAR_lr,
+        .floor = printed_floor(c->subject->lr_digits, c->reference->lr_digits),
+        .exact = true};
+    compare(c, probe, &rate);
+    /* Most steps of a run may be unclipped and agree exactly, so all later steps share one scale. */
+    orc_compare_drifting(c, probe, ORC_SCALAR_clip,
+                         printed_floor(c->subject->clip_digits, c->reference->clip_digits), true);
 }

@@ -48,9 +48,17 @@ void orc_probe_exact(struct orc_probe *probe, int step, bool equal, const char *
 
 static void describe(struct orc_verdict *v, const struct orc_item *item, double ratio)
 {
-    (void)snprintf(v->detail, sizeof v->detail, "%s%s%.80s%s%s: %.9g, expected %.9g, %.3g times the bound",
-                   item->group, item->group[0] != '\0' ? " " : "", item->name,
-                   item->part[0] != '\0' ? " " : "", item->part, item->seen, item->wanted, ratio);
+    const char *const words[] = {item->group, item->name, item->part};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (words[i][0] != '\0') {
+            const int n = snprintf(v->detail + used, sizeof v->detail - used, "%s%.80s",
+                                   used > 0 ? " " : "", words[i]);
+            used += (size_t)n < sizeof v->detail - used ? (size_t)n : 0;
+        }
+    }
+    (void)snprintf(v->detail + used, sizeof v->detail - used,
+                   ": %.9g, expected %.9g, %.3g times the bound", item->seen, item->wanted, ratio);
 }
 
 static void judge(struct orc_probe *probe, const struct orc_item *item, double err,
@@ -79,6 +87,7 @@ void orc_probe_fixed(struct orc_probe *probe, const struct orc_item *item, doubl
 static void calibrated(struct orc_probe *probe, const struct orc_item *item, bool level)
 {
     const struct orc_key key = {.check = probe->check,
+                                .regime = item->regime,
                                 .level = level,
                                 .pooled = item->pooled,
                                 .group = item->group,
@@ -89,7 +98,7 @@ static void calibrated(struct orc_probe *probe, const struct orc_item *item, boo
         orc_calibration_take(probe->calibration, &key, item);
         return;
     }
-    if (probe->bounds == NULL || !(probe->bounds->bound[probe->check] > 0.0)) {
+    if (probe->bounds == NULL || !probe->bounds->has_bound[probe->check]) {
         return;
     }
     const ptrdiff_t index = orc_classes_find(&probe->bounds->classes, &key);
@@ -110,7 +119,8 @@ static void calibrated(struct orc_probe *probe, const struct orc_item *item, boo
         shown.wanted = class_->centres[cell];
         err = fabs(item->value - class_->centres[cell]);
     }
-    judge(probe, &shown, err, class_->scales[cell] * probe->bounds->bound[probe->check]);
+    judge(probe, &shown, err,
+          class_->scales[cell] * probe->bounds->strata[class_->stratum].bound);
 }
 
 void orc_probe_deviation(struct orc_probe *probe, const struct orc_item *item)
@@ -133,14 +143,15 @@ static void expect_class(struct orc_probe *probe, const struct orc_class *class_
         }
         const size_t seen = probe->seen[class_->offset + i];
         if (seen < class_->items) {
-            orc_probe_exact(probe, step, false, "%s %.90s: %zu of %zu numbers missing",
-                            class_->key.group, class_->key.name, class_->items - seen,
-                            class_->items);
+            orc_probe_exact(probe, step, false, "%s %.90s %s: %zu of %zu numbers missing",
+                            class_->key.group, class_->key.name, class_->key.part,
+                            class_->items - seen, class_->items);
         }
     }
 }
 
-void orc_probe_expect(struct orc_probe *probe, const char *group, int first, int last)
+void orc_probe_expect(struct orc_probe *probe, const char *group, const char *part, int first,
+                      int last)
 {
     if (probe->bounds == NULL || probe->seen == NULL || probe->verdict->compared == 0) {
         return;
@@ -148,7 +159,8 @@ void orc_probe_expect(struct orc_probe *probe, const char *group, int first, int
     for (size_t i = 0; i < probe->bounds->classes.count; i++) {
         const struct orc_class *class_ = &probe->bounds->classes.items[i];
         if (class_->key.check == probe->check && !class_->key.pooled &&
-            strcmp(class_->key.group, group) == 0) {
+            strcmp(class_->key.group, group) == 0 &&
+            (part == NULL || strcmp(class_->key.part, part) == 0)) {
             expect_class(probe, class_, first, last);
         }
     }

@@ -11,10 +11,11 @@ enum { ORC_STEP_NEVER = 0x7FFFFFFF };
 /* A number to be compared with its calibrated scale. */
 struct orc_item {
     int step;
-    bool pooled;            /* one scale for all steps */
+    enum orc_regime regime;
+    bool pooled;            /* one scale for all steps of the regime */
     const char *group;      /* with class_name and part: numbers that share a scale */
     const char *class_name;
-    const char *part;
+    const char *part;       /* with check and regime: numbers that share a bound */
     const char *name;       /* shown in the verdict */
     double floor;           /* smallest meaningful deviation, relative */
     double value;           /* deviation, or level */
@@ -46,8 +47,10 @@ void orc_probe_fixed(struct orc_probe *probe, const struct orc_item *item, doubl
 /* One calibrated comparison. Not counted when the bounds do not know the class at this step. */
 void orc_probe_deviation(struct orc_probe *probe, const struct orc_item *item);
 void orc_probe_level(struct orc_probe *probe, const struct orc_item *item);
-/* Says that steps first..last were compared: what every healthy run had there must have been seen. */
-void orc_probe_expect(struct orc_probe *probe, const char *group, int first, int last);
+/* Says that steps first..last of this group (and part, NULL = every part) were compared: what every
+ * healthy run had there must have been seen. */
+void orc_probe_expect(struct orc_probe *probe, const char *group, const char *part, int first,
+                      int last);
 
 /* Steps to loop over, empty (first > last) when there are none. */
 struct orc_range {
@@ -73,9 +76,17 @@ ORC_CHECKS(ORC_ROW_)
 #undef ORC_ROW_
 orc_check_function *orc_check_run(enum orc_check_id id);
 
+/* The first step of training, where both stacks hold the same weights bit for bit, or a later one. */
+enum orc_regime orc_regime_at(int step);
+/* How far the weights a step starts from are apart, relative to their norm: root mean square over
+ * tensors and projections of the parameters after the step before, at least one roundoff. 1 in the
+ * first step of training; NaN when they are not finite; negative when no trace says. */
+double orc_drift(const struct orc_case *c, int step);
 /* Relative deviation of a scalar of each common step from the reference's, calibrated by step. */
-void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which,
-                        double floor_relative);
+void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which);
+/* The same divided by the drift. pooled: one scale for all later steps. */
+void orc_compare_drifting(const struct orc_case *c, struct orc_probe *probe,
+                          enum orc_scalar which, double floor_relative, bool pooled);
 
 /* The traces of a case and the bounds belong to one recipe and seed. bounds may be NULL. */
 ORC_CHECKED enum orc_status orc_case_check(const struct orc_case *c, const orc_bounds *bounds,

@@ -50,9 +50,10 @@ Test(calibration, ten_runs_raise_no_alarm_on_a_hundred_others)
     cr_expect_eq(count_alarms(10, 100), 0);
 }
 
-/* The bound of sketches is the margin (4) times the largest of about 10^4 normal deviates times the
- * factor between runs (up to about 1.6 with the synthetic spread): about 26 standard deviations. */
-Test(calibration, thirty_scales_are_detected_at_once)
+/* In the first step the bound of sketches is the margin (4) times the largest of about 10^3 normal
+ * deviates (3.5) times the factor between runs (up to about 1.6 with the synthetic spread): about 22
+ * standard deviations. Later steps have the margin 10 and up to 10^4 deviates: about 70. */
+Test(calibration, deviations_of_some_scales_are_detected_at_once)
 {
     static const struct {
         enum synth_plant plant;
@@ -69,7 +70,7 @@ Test(calibration, thirty_scales_are_detected_at_once)
             struct synth mine = synth_subject(FRESH_SEED);
             mine.plant = cases[i].plant;
             mine.plant_step = step;
-            mine.scales = 30;
+            mine.scales = step == 1 ? 30 : 120;
             judge_pair(&mine, bounds, v);
             const struct orc_verdict *verdict = &v[cases[i].check];
             cr_expect(verdict->fired, "%s at step %d: worst %g", synth_plant_name(cases[i].plant),
@@ -136,14 +137,18 @@ Test(calibration, damaged_json_is_refused)
         {"\"schema_version\":1", "\"other\":1"},
         {"\"runs\":4", "\"runs\":1"},
         {"\"runs\":4", "\"runs\":5"},
-        {"\"margin\":4", "\"margin\":\"wide\""},
+        {"\"quantile\":1", "\"quantile\":2"},
+        {"\"regime\":\"later\"", "\"regime\":\"never\""},
+        {"\"regime\":\"later\"", "\"regime\":\"any\""},
+        {"\"part\":\"norm\"", "\"part\":\"new\""},
         {"\"recipe_hash\":\"", "\"recipe_hash\":\"x"},
         {"\"check\":\"activations\"", "\"check\":\"nothing\""},
         {"\"bound\":", "\"bond\":"},
         {"\"scales\":[", "\"scales\":[-1,"},
         {"\"scales\":[", "\"scales\":[\"1\","},
-        {"\"checks\":{", "\"checks\":[],\"x\":{"},
-        {"\"checks\":{", "\"checks\":{\"text\":{},"},
+        {"\"bounds\":[", "\"bounds\":{},\"x\":["},
+        {"\"bounds\":[", "\"bounds\":[{\"check\":\"text\"},"},
+        {"\"classes\":[", "\"classes\":[{},"},
         {"\"centres\":[", "\"centres\":[1,"},
         {"{", "["},
     };

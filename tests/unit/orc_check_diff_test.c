@@ -20,8 +20,8 @@ static const struct {
     {SYNTH_activation, "activations", "embed", SYNTH_PLANT_STEP, false},
     {SYNTH_loss, "loss", "loss", SYNTH_PLANT_STEP, false},
     {SYNTH_gradient, "gradients", "o_proj", SYNTH_PLANT_STEP, false},
-    {SYNTH_update, "updates", "o_proj", SYNTH_PLANT_STEP, false},
-    {SYNTH_parameter, "state", "o_proj", SYNTH_PLANT_STEP, false},
+    {SYNTH_update, "updates", "typical", SYNTH_PLANT_STEP, false},
+    {SYNTH_parameter, "state", "parameters", SYNTH_PLANT_STEP, false},
 };
 
 Test(diff, names_stage_step_and_item)

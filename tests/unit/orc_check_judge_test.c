@@ -66,6 +66,7 @@ static const struct {
     {SYNTH_grad_norm, ORC_CHECK_invariants, SYNTH_PLANT_STEP},
     {SYNTH_tensor_missing, ORC_CHECK_gradients, SYNTH_PLANT_STEP},
     {SYNTH_update, ORC_CHECK_updates, SYNTH_PLANT_STEP},
+    {SYNTH_update_one, ORC_CHECK_updates, SYNTH_PLANT_STEP},
     {SYNTH_parameter, ORC_CHECK_state, SYNTH_PLANT_STEP},
     {SYNTH_parameter, ORC_CHECK_invariants, SYNTH_PLANT_STEP},
     {SYNTH_moment, ORC_CHECK_state, SYNTH_PLANT_STEP},

@@ -149,12 +149,19 @@ static double true_projection(const struct synth *s, int group, int step, int it
     return sum;
 }
 
-/* The numeric difference planted into one projection of one tensor (the first o_proj, or embed). */
+/* The numeric difference planted into one projection of one tensor (the first o_proj, or embed); a
+ * fault of the optimizer moves all projections of all updates and parameters. */
 static double planted(const struct synth *s, int group, int step, int item, int slot)
 {
     static const enum synth_plant plants[GROUPS] = {SYNTH_activation, SYNTH_gradient, SYNTH_update,
                                                     SYNTH_parameter,  SYNTH_moment,   SYNTH_moment};
     const int target = group == ACTIVATIONS ? 0 : 2;
+    if ((group == UPDATES || group == PARAMETERS) && here(s, step, plants[group])) {
+        return s->scales * noise_rms(group, step);
+    }
+    if (group == UPDATES && item == target && slot == 3 && here(s, step, SYNTH_update_one)) {
+        return 1e3; /* many elements */
+    }
     if (item != target || slot != 3 || group == MOMENT2 || !here(s, step, plants[group])) {
         return 0.0;
     }
