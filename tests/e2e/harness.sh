@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# The harness end to end on pico: campaign, resume after kill -9 and Ctrl-C, reports, gate, bad input.
+#   harness.sh BUILD_DIR SOURCE_DIR
+set -uo pipefail
+build=${1:?usage: harness.sh BUILD_DIR SOURCE_DIR}
+source=$(readlink -f "${2:?usage: harness.sh BUILD_DIR SOURCE_DIR}")
+faultline=$build/harness/faultline
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+campaign=$source/corpus/campaigns/smoke.yaml
+small=(-c "$campaign" -F 'norm_*' -F 'adamw_mean.*' -F 'input_copied_wait.*' --false-alarms 2)
+checked=0
+failed=0
+
+expect() { # what expected actual
+    checked=$((checked + 1))
+    if [ "$2" != "$3" ]; then
+        echo "FAILED: $1: expected '$2', got '$3'"
+        failed=$((failed + 1))
+    fi
+}
+code() { # expected-code words-in-stderr command...
+    local expected=$1 words=$2
+    shift 2
+    "$@" >"$work/stdout" 2>"$work/stderr"
+    expect "exit code of ${*:2}" "$expected" $?
+    if [ -n "$words" ]; then
+        checked=$((checked + 1))
+        grep -q -- "$words" "$work/stderr" || {
+            echo "FAILED: '$words' not said by ${*:2}: $(cat "$work/stderr")"
+            failed=$((failed + 1))
+        }
+    fi
+}
+query() { python3 -c 'import sqlite3, sys
+print(sqlite3.connect(f"file:{sys.argv[1]}/results.sqlite?mode=ro", uri=True).execute(sys.argv[2]).fetchone()[0])' "$1" "$2"; }
+field() { python3 -c 'import json, sys
+value = json.load(open(sys.argv[1] + "/results.json"))
+for key in sys.argv[2].split("."): value = value[key]
+print(value)' "$1" "$2"; }
+# The table without its last lines, which hold the time.
+table() { "$faultline" report --out "$1" | grep -v -e '^time ' -e '^reports:'; }
+
+# A campaign, and the same command again.
+code 0 '' "$faultline" run "${small[@]}" --out "$work/whole"
+expect 'faults without verdict' 0 "$(field "$work/whole" summary.no_verdict)"
+expect 'false alarms' 0 "$(field "$work/whole" summary.false_alarms)"
+expect 'healthy runs' 2 "$(field "$work/whole" summary.healthy_runs)"
+expect 'more faults detected than missed' 1 \
+    "$(($(field "$work/whole" summary.detected) > $(field "$work/whole" summary.missed)))"
+runs=$(query "$work/whole" 'select count(*) from runs')
+last=$(query "$work/whole" 'select max(id) from runs')
+code 0 '' "$faultline" run "${small[@]}" --out "$work/whole"
+expect 'runs after the same command' "$runs" "$(query "$work/whole" 'select count(*) from runs')"
+expect 'newest run after the same command' "$last" "$(query "$work/whole" 'select max(id) from runs')"
+code 6 'another plan' "$faultline" run "${small[@]}" --out "$work/whole" --repeats 2
+
+# kill -9 in the middle of the faults, then the same command: nothing stored runs again, same table.
+mkdir "$work/killed"
+"$faultline" run "${small[@]}" --out "$work/killed" >/dev/null 2>&1 &
+victim=$!
+for _ in $(seq 600); do
+    [ "$(query "$work/killed" "select count(*) >= 3 from cases where kind = 'fault'" 2>/dev/null)" = 1 ] && break
+    sleep 0.1
+done
+kill -9 "$victim"
+wait "$victim" 2>/dev/null
+stored=$(query "$work/killed" 'select max(id) from runs')
+count=$(query "$work/killed" 'select count(*) from runs')
+code 0 '' "$faultline" run "${small[@]}" --out "$work/killed"
+expect 'stored runs that ran again' "$count" \
+    "$(query "$work/killed" "select count(*) from runs where id <= $stored")"
+expect 'table after kill -9' "$(table "$work/whole")" "$(table "$work/killed")"
+
+# Interrupted: exit 130, then it goes on.
+"$faultline" run "${small[@]}" --out "$work/stopped" >/dev/null 2>&1 &
+victim=$!
+sleep 2
+kill -TERM "$victim"
+wait "$victim"
+expect 'exit code when interrupted' 130 $?
+code 0 '' "$faultline" run "${small[@]}" --out "$work/stopped"
+expect 'table after an interruption' "$(table "$work/whole")" "$(table "$work/stopped")"
+
+# Reports and gate from the database alone.
+cp "$work/whole/results.json" "$work/before.json"
+rm "$work/whole/results.json" "$work/whole/junit.xml"
+code 0 '' "$faultline" report --out "$work/whole" --json
+cmp -s "$work/before.json" "$work/whole/results.json"
+expect 'results.json made again' 0 $?
+xmllint --noout "$work/whole/junit.xml"
+expect 'junit.xml is XML' 0 $?
+code 0 '' "$faultline" report --out "$work/whole" --format csv
+code 1 'format' "$faultline" report --out "$work/whole" --format pdf
+code 1 'results.sqlite' "$faultline" report --out "$work/none"
+code 0 '' "$faultline" gate --out "$work/whole" --fail-under 50
+code 2 '' "$faultline" gate --out "$work/whole" --fail-under-family loss=1
+code 2 '' "$faultline" gate --out "$work/whole" --max-median-steps 0
+code 0 '' "$faultline" explain norm_rstd.eps_outside --out "$work/whole"
+grep -q 'detected by' "$work/stdout"
+expect 'history of a fault' 0 $?
+
+# Bad input.
+code 1 'no_such' "$faultline" run -c "$campaign" -F no_such.fault --out "$work/bad"
+printf 'name: x\nrecipes: [%s]\nrepeets: 1\n' "$source/corpus/recipes/pico.yaml" >"$work/key.yaml"
+code 1 ':3: unknown key' "$faultline" run -c "$work/key.yaml" --out "$work/bad"
+sed 's/vocab: 2048/vocab: 2047/' "$source/corpus/recipes/pico.yaml" |
+    sed "s#\.\./#$source/corpus/#g" >"$work/vocab.yaml"
+printf 'name: x\nrecipes: [vocab.yaml]\n' >"$work/vocab_campaign.yaml"
+code 1 'vocab' "$faultline" run -c "$work/vocab_campaign.yaml" --out "$work/bad"
+code 1 'reading' env FAULTLINE_REF=/nonexistent/reading "$faultline" run -c "$campaign" --out "$work/bad"
+
+# A full disk: 74, and what was stored before is intact.
+if mkdir "$work/disk" && mount -t tmpfs -o size=4m none "$work/disk" 2>/dev/null; then
+    code 74 '' "$faultline" run "${small[@]}" --out "$work/disk/out"
+    umount "$work/disk"
+else
+    echo "harness.sh: no tmpfs may be mounted here; the full disk is not tested"
+fi
+
+echo "harness.sh: $checked checks, $failed failed"
+[ "$checked" -gt 30 ] && [ "$failed" -eq 0 ]
