@@ -7,7 +7,8 @@
 
 struct orc_arena_block;
 
-/* Zero-initialise before use. failed stays set after the first refusal, so callers may check once. */
+/* Zero-initialise before use. failed stays set after the first refusal, so callers may check once.
+ */
 struct orc_arena {
     struct orc_arena_block *blocks;
     bool failed;

@@ -31,7 +31,8 @@ static uint64_t mix(uint64_t hash, const char *text)
 
 static uint64_t key_hash(const struct orc_key *key)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)key->check ^ (uint64_t)key->regime << 8;
+    uint64_t hash =
+        UINT64_C(0xCBF29CE484222325) ^ (uint64_t)key->check ^ (uint64_t)key->regime << 8;
     hash = mix(hash, key->group);
     hash = mix(hash, key->name);
     return mix(hash, key->part);
@@ -39,9 +40,9 @@ static uint64_t key_hash(const struct orc_key *key)
 
 static bool key_equal(const struct orc_key *a, const struct orc_key *b)
 {
-    return a->check == b->check && a->regime == b->regime && a->level == b->level && a->pooled == b->pooled &&
-           strcmp(a->part, b->part) == 0 && strcmp(a->name, b->name) == 0 &&
-           strcmp(a->group, b->group) == 0;
+    return a->check == b->check && a->regime == b->regime && a->level == b->level &&
+           a->pooled == b->pooled && strcmp(a->part, b->part) == 0 &&
+           strcmp(a->name, b->name) == 0 && strcmp(a->group, b->group) == 0;
 }
 
 /* Slot of the key, or the empty slot where it belongs. slot_count is a power of two, never full. */

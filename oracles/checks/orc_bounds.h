@@ -13,13 +13,13 @@ enum { ORC_RUNS_MIN = 3 };
 /* A bound is a margin times the largest of the healthy runs' numbers. Chosen before any fault was
  * judged, on healthy runs alone.
  *
- * ORC_MARGIN is for numbers without drift. Runs differ by a factor that is roughly log-normal; with a
- * log spread of 0.5 the largest of 20 lies near exp(1.87 * 0.5), and 4 times that is 4.6 standard
+ * ORC_MARGIN is for numbers without drift. Runs differ by a factor that is roughly log-normal; with
+ * a log spread of 0.5 the largest of 20 lies near exp(1.87 * 0.5), and 4 times that is 4.6 standard
  * deviations from the centre (2e-6 a run); with a spread of 1, 3.3 (6e-4).
  *
- * ORC_MARGIN_DRIFT is for numbers after the first step. There both stacks hold different weights, and
- * AdamW amplifies rounding where a gradient is near zero: one run in twenty has such an event. What
- * is divided by the drift still has a tail; 10 times the largest of 20 leaves room for it. */
+ * ORC_MARGIN_DRIFT is for numbers after the first step. There both stacks hold different weights,
+ * and AdamW amplifies rounding where a gradient is near zero: one run in twenty has such an event.
+ * What is divided by the drift still has a tail; 10 times the largest of 20 leaves room for it. */
 #define ORC_MARGIN 4.0
 #define ORC_MARGIN_DRIFT 10.0
 
@@ -31,7 +31,7 @@ enum orc_regime {
 #define ORC_ROW_(name) ORC_REGIME_##name,
     ORC_REGIMES(ORC_ROW_)
 #undef ORC_ROW_
-    ORC_REGIME_COUNT
+        ORC_REGIME_COUNT
 };
 const char *orc_regime_name(enum orc_regime regime);
 double orc_regime_margin(enum orc_regime regime);
@@ -46,8 +46,8 @@ double orc_regime_margin(enum orc_regime regime);
 struct orc_key {
     enum orc_check_id check;
     enum orc_regime regime;
-    bool level;  /* judged by |value - centre| / scale instead of value / scale */
-    bool pooled; /* one scale for all steps */
+    bool level;        /* judged by |value - centre| / scale instead of value / scale */
+    bool pooled;       /* one scale for all steps */
     const char *group; /* "gradients" */
     const char *name;  /* "model.layers.*.mlp.up_proj.weight" */
     const char *part;  /* "norm", "projection", "loss": with check and regime, one bound */

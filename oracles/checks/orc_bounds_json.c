@@ -52,8 +52,7 @@ static bool write_class(cJSON *array, const struct orc_class *class_)
            add_number(object, "items", (double)class_->items) &&
            add_number(object, "first_step", class_->first_step) &&
            add_numbers(object, "scales", class_->scales, class_->step_count) &&
-           (!key->level ||
-            add_numbers(object, "centres", class_->centres, class_->step_count));
+           (!key->level || add_numbers(object, "centres", class_->centres, class_->step_count));
 }
 
 static bool write_strata(cJSON *root, const struct orc_bounds *bounds)
@@ -86,8 +85,7 @@ static bool write_root(cJSON *root, const struct orc_bounds *bounds)
         (bounds->recipe_hash_given ? cJSON_AddStringToObject(root, "recipe_hash", hash)
                                    : cJSON_AddNullToObject(root, "recipe_hash")) == NULL ||
         !add_number(root, "runs", (double)bounds->runs) ||
-        !add_number(root, "quantile", bounds->quantile) ||
-        !write_strata(root, bounds)) {
+        !add_number(root, "quantile", bounds->quantile) || !write_strata(root, bounds)) {
         return false;
     }
     cJSON *classes = cJSON_AddArrayToObject(root, "classes");
@@ -151,8 +149,7 @@ static enum orc_status need_number(const struct orc_place *place, const cJSON *o
                                    const char *key, double least, double most, double *out)
 {
     const cJSON *value = orc_json_get(object, key);
-    if (!cJSON_IsNumber(value) ||
-        !(value->valuedouble >= least && value->valuedouble <= most)) {
+    if (!cJSON_IsNumber(value) || !(value->valuedouble >= least && value->valuedouble <= most)) {
         return orc_bad(place, "\"%s\" is missing or out of range", key);
     }
     *out = value->valuedouble;
@@ -220,11 +217,11 @@ static enum orc_status read_class(const struct orc_place *place, const cJSON *ob
                               &scale_count);
     }
     if (status == ORC_OK && key.level) {
-        status = read_numbers(place, object, "centres", &bounds->classes.arena, -HUGE_VAL,
-                              &centres, &centre_count);
+        status = read_numbers(place, object, "centres", &bounds->classes.arena, -HUGE_VAL, &centres,
+                              &centre_count);
         if (status == ORC_OK && centre_count != scale_count) {
-            status = orc_bad(place, "class with %zu scales and %zu centres", scale_count,
-                             centre_count);
+            status =
+                orc_bad(place, "class with %zu scales and %zu centres", scale_count, centre_count);
         }
     }
     if (status != ORC_OK) {
@@ -260,8 +257,8 @@ static enum orc_status read_stratum(const struct orc_place *place, const cJSON *
         status = need_number(place, object, "bound", 0.0, HUGE_VAL, &bound);
     }
     if (status == ORC_OK) {
-        status = read_numbers(place, object, "maxima", &bounds->classes.arena, 0.0, &maxima,
-                              &count);
+        status =
+            read_numbers(place, object, "maxima", &bounds->classes.arena, 0.0, &maxima, &count);
     }
     if (status == ORC_OK && count != bounds->runs) {
         status = orc_bad(place, "%zu maxima of %zu runs", count, bounds->runs);
@@ -283,8 +280,8 @@ static enum orc_status read_stratum(const struct orc_place *place, const cJSON *
 }
 
 /* An array under key, each element read by one function. */
-static enum orc_status read_each(const struct orc_place *place, const cJSON *root,
-                                 const char *key, struct orc_bounds *bounds,
+static enum orc_status read_each(const struct orc_place *place, const cJSON *root, const char *key,
+                                 struct orc_bounds *bounds,
                                  enum orc_status (*read_one)(const struct orc_place *,
                                                              const cJSON *, struct orc_bounds *))
 {

@@ -86,7 +86,8 @@ static bool samples_fit(struct orc_calibration *calibration, size_t class_count)
     return true;
 }
 
-/* The sample of this run and step: the last one, as a run reports step after step; else a new one. */
+/* The sample of this run and step: the last one, as a run reports step after step; else a new one.
+ */
 static struct sample *sample_of(struct samples *list, int run, int step)
 {
     if (list->count > 0 && list->items[list->count - 1].run == run &&
@@ -168,8 +169,7 @@ static bool is_counted(const struct orc_calibration *calibration, uint64_t print
     return false;
 }
 
-static bool count_run(struct orc_calibration *calibration, const orc_trace *subject,
-                      uint64_t print)
+static bool count_run(struct orc_calibration *calibration, const orc_trace *subject, uint64_t print)
 {
     if (calibration->runs == calibration->seen_capacity) {
         const size_t capacity = calibration->runs == 0 ? 32 : calibration->runs * 2;
@@ -224,8 +224,8 @@ enum orc_status orc_calibration_add(orc_calibration *calibration, const struct o
     if (status != ORC_OK) {
         return status;
     }
-    if (calibration->runs > 0 && calibration->recipe_hash_given &&
-        c->subject->recipe_hash_given && c->subject->recipe_hash != calibration->recipe_hash) {
+    if (calibration->runs > 0 && calibration->recipe_hash_given && c->subject->recipe_hash_given &&
+        c->subject->recipe_hash != calibration->recipe_hash) {
         return orc_fail(ORC_EMISMATCH, error, "%s: not of recipe %s", c->subject->path,
                         calibration->recipe);
     }

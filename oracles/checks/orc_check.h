@@ -51,7 +51,7 @@ enum orc_check_id {
 #define ORC_ROW_(name, kind, text) ORC_CHECK_##name,
     ORC_CHECKS(ORC_ROW_)
 #undef ORC_ROW_
-    ORC_CHECK_COUNT
+        ORC_CHECK_COUNT
 };
 const char *orc_check_name(enum orc_check_id id);
 const char *orc_check_text(enum orc_check_id id);
@@ -60,11 +60,12 @@ bool orc_check_is_bound(enum orc_check_id id);
 
 /* A trace in memory. Missing `end` or a cut last line is not an error (the process died). */
 typedef struct orc_trace orc_trace;
-ORC_CHECKED enum orc_status orc_trace_read(const char *path, orc_trace **out, struct orc_error *error);
+ORC_CHECKED enum orc_status orc_trace_read(const char *path, orc_trace **out,
+                                           struct orc_error *error);
 void orc_trace_free(orc_trace *trace); /* accepts NULL */
 int orc_trace_first_step(const orc_trace *trace);
-int orc_trace_last_step(const orc_trace *trace); /* last complete step, 0 = none */
-bool orc_trace_ended(const orc_trace *trace);    /* has an end record with status ok */
+int orc_trace_last_step(const orc_trace *trace);     /* last complete step, 0 = none */
+bool orc_trace_ended(const orc_trace *trace);        /* has an end record with status ok */
 int orc_trace_fault_reached(const orc_trace *trace); /* -1 = never or not recorded */
 /* Step of the first visit of a site in a reach-map run, -1 = never. */
 int orc_trace_site_reached(const orc_trace *trace, const char *site);
@@ -72,12 +73,13 @@ size_t orc_trace_features(const orc_trace *trace, const char *const **out);
 double orc_trace_loss(const orc_trace *trace, int step);      /* NaN when the step is missing */
 double orc_trace_eval_loss(const orc_trace *trace, int step); /* NaN when not evaluated */
 
-/* First step at which the engine's own hashes (input, state, output, ledger) differ between two runs of
- * one stack; 0 when equal over all common steps and of equal length. *which names the hash. */
+/* First step at which the engine's own hashes (input, state, output, ledger) differ between two
+ * runs of one stack; 0 when equal over all common steps and of equal length. *which names the hash.
+ */
 int orc_trace_first_difference(const orc_trace *a, const orc_trace *b, const char **which);
 
-/* Everything known about one run that is to be judged. Members may be NULL: the checks that need them
- * are then not applicable (never "passed"). */
+/* Everything known about one run that is to be judged. Members may be NULL: the checks that need
+ * them are then not applicable (never "passed"). */
 struct orc_case {
     const orc_trace *subject;   /* the run under judgement */
     const orc_trace *reference; /* second stack, same recipe and seed */
@@ -88,9 +90,9 @@ struct orc_case {
 struct orc_verdict {
     bool applicable; /* the inputs were there and at least one item was compared */
     bool fired;
-    int step;        /* first step at which it fired; 0 when it did not */
-    double worst;    /* BOUND: largest deviation / bound */
-    size_t compared; /* items compared */
+    int step;         /* first step at which it fired; 0 when it did not */
+    double worst;     /* BOUND: largest deviation / bound */
+    size_t compared;  /* items compared */
     char detail[200]; /* what differed first: tensor, values, race pair, ... */
 };
 
@@ -101,11 +103,12 @@ typedef struct orc_bounds orc_bounds;
 typedef struct orc_calibration orc_calibration;
 ORC_CHECKED enum orc_status orc_calibration_create(orc_calibration **out);
 void orc_calibration_free(orc_calibration *calibration);
-ORC_CHECKED enum orc_status orc_calibration_add(orc_calibration *calibration, const struct orc_case *c,
-                                                struct orc_error *error);
+ORC_CHECKED enum orc_status orc_calibration_add(orc_calibration *calibration,
+                                                const struct orc_case *c, struct orc_error *error);
 ORC_CHECKED enum orc_status orc_calibration_finish(orc_calibration *calibration, orc_bounds **out,
                                                    struct orc_error *error);
-ORC_CHECKED enum orc_status orc_bounds_write(const orc_bounds *bounds, char **json_text); /* caller frees */
+ORC_CHECKED enum orc_status orc_bounds_write(const orc_bounds *bounds,
+                                             char **json_text); /* caller frees */
 ORC_CHECKED enum orc_status orc_bounds_parse(const char *json_text, orc_bounds **out,
                                              struct orc_error *error);
 void orc_bounds_free(orc_bounds *bounds);
@@ -115,15 +118,17 @@ size_t orc_bounds_runs(const orc_bounds *bounds);
 /* Healthy runs counted so far; a run equal to a counted one adds nothing. */
 size_t orc_calibration_runs(const orc_calibration *calibration);
 
-/* Judges a case with all checks. verdicts has ORC_CHECK_COUNT entries. bounds NULL: BOUND checks are not
- * applicable. After a difference of text, tokens, labels or order at step s, the numeric checks against the
- * reference get no credit from step s on (confounded): they may only fire before s. */
+/* Judges a case with all checks. verdicts has ORC_CHECK_COUNT entries. bounds NULL: BOUND checks
+ * are not applicable. After a difference of text, tokens, labels or order at step s, the numeric
+ * checks against the reference get no credit from step s on (confounded): they may only fire before
+ * s. */
 ORC_CHECKED enum orc_status orc_judge(const struct orc_case *c, const orc_bounds *bounds,
                                       struct orc_verdict *verdicts, struct orc_error *error);
 
-/* First divergence between any two traces, by pipeline stage: text, tokens, labels, order, activations,
- * loss, gradients, updates, state. Prints nothing; fills a sentence. found = false when equal within bounds
- * (exact stages only when bounds is NULL, numeric ones then by the largest relative deviation, reported). */
+/* First divergence between any two traces, by pipeline stage: text, tokens, labels, order,
+ * activations, loss, gradients, updates, state. Prints nothing; fills a sentence. found = false
+ * when equal within bounds (exact stages only when bounds is NULL, numeric ones then by the largest
+ * relative deviation, reported). */
 struct orc_divergence {
     bool found;
     int step;
@@ -132,10 +137,12 @@ struct orc_divergence {
     char detail[256];
     size_t compared;
 };
-ORC_CHECKED enum orc_status orc_diff(const orc_trace *a, const orc_trace *b, const orc_bounds *bounds,
-                                     struct orc_divergence *out, struct orc_error *error);
+ORC_CHECKED enum orc_status orc_diff(const orc_trace *a, const orc_trace *b,
+                                     const orc_bounds *bounds, struct orc_divergence *out,
+                                     struct orc_error *error);
 
-/* Self-test of the oracle (faults 0xF000..): arms a fault of the comparator in this process. "none" disarms. */
+/* Self-test of the oracle (faults 0xF000..): arms a fault of the comparator in this process. "none"
+ * disarms. */
 ORC_CHECKED enum orc_status orc_fault_select(const char *id, struct orc_error *error);
 size_t orc_fault_count(void);
 const char *orc_fault_id(size_t index);

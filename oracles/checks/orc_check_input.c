@@ -57,9 +57,8 @@ static void compare_batch(struct orc_probe *probe, const struct orc_step *a,
     if (!x->given || !y->given) {
         return;
     }
-    orc_probe_exact(probe, a->number, x->count == y->count,
-                    "%s: %zu micro-batches, expected %zu", orc_batch_name(which), x->count,
-                    y->count);
+    orc_probe_exact(probe, a->number, x->count == y->count, "%s: %zu micro-batches, expected %zu",
+                    orc_batch_name(which), x->count, y->count);
     for (size_t i = 0; i < x->count && i < y->count; i++) {
         orc_probe_exact(probe, a->number, x->items[i] == y->items[i],
                         "%s of micro-batch %zu: hash %016" PRIx64 ", expected %016" PRIx64,
@@ -93,14 +92,14 @@ static void record_tokens(const struct orc_case *c, struct orc_probe *probe,
         }
         if (a->tokens_given && b->tokens_given) {
             orc_probe_exact(probe, mine->number, a->tokens == b->tokens,
-                            "record \"%.60s\": tokens hash to %016" PRIx64
-                            ", expected %016" PRIx64,
+                            "record \"%.60s\": tokens hash to %016" PRIx64 ", expected %016" PRIx64,
                             a->id, a->tokens, b->tokens);
         }
     }
 }
 
-/* The batch of a step is compared when it holds the same records; else the difference is order's. */
+/* The batch of a step is compared when it holds the same records; else the difference is order's.
+ */
 void orc_check_run_tokens(const struct orc_case *c, struct orc_probe *probe)
 {
     probe->confounds = true;
@@ -146,8 +145,7 @@ static void compare_order(struct orc_probe *probe, const struct orc_step *a,
                         "%zu records, expected %zu", a->record_count, b->record_count);
         for (size_t i = 0; i < a->record_count && i < b->record_count; i++) {
             const struct orc_record *x = &a->records[i], *y = &b->records[i];
-            orc_probe_exact(probe, a->number,
-                            x->epoch == y->epoch && strcmp(x->id, y->id) == 0,
+            orc_probe_exact(probe, a->number, x->epoch == y->epoch && strcmp(x->id, y->id) == 0,
                             "record %zu is \"%.60s\" of epoch %" PRId64
                             ", expected \"%.60s\" of epoch %" PRId64,
                             i, x->id, x->epoch, y->id, y->epoch);
@@ -158,8 +156,7 @@ static void compare_order(struct orc_probe *probe, const struct orc_step *a,
                         "%zu records skipped, expected %zu", a->skipped_count, b->skipped_count);
         for (size_t i = 0; i < a->skipped_count && i < b->skipped_count; i++) {
             orc_probe_exact(probe, a->number, strcmp(a->skipped[i], b->skipped[i]) == 0,
-                            "skipped \"%.60s\", expected \"%.60s\"", a->skipped[i],
-                            b->skipped[i]);
+                            "skipped \"%.60s\", expected \"%.60s\"", a->skipped[i], b->skipped[i]);
         }
     }
 }

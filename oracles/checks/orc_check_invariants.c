@@ -17,11 +17,10 @@ static void all_finite(struct orc_probe *probe, const struct orc_step *step)
         const struct orc_sketches *list = &step->group[g];
         for (size_t i = 0; i < list->count; i++) {
             const double *x = list->items[i].numbers;
-            orc_probe_exact(probe, step->number,
-                            isfinite(x[ORC_SKETCH_NORM]) && x[ORC_SKETCH_NONFINITE] == 0.0,
-                            "%s %.90s: %.0f elements are not finite",
-                            orc_group_name((enum orc_group)g), list->items[i].name,
-                            x[ORC_SKETCH_NONFINITE]);
+            orc_probe_exact(
+                probe, step->number, isfinite(x[ORC_SKETCH_NORM]) && x[ORC_SKETCH_NONFINITE] == 0.0,
+                "%s %.90s: %.0f elements are not finite", orc_group_name((enum orc_group)g),
+                list->items[i].name, x[ORC_SKETCH_NONFINITE]);
         }
     }
 }
@@ -57,17 +56,16 @@ static void micro_batches(struct orc_probe *probe, const orc_trace *trace,
     const struct orc_step *first = orc_trace_step(trace, orc_trace_first_step(trace));
     for (int b = 0; first != NULL && b < ORC_BATCH_COUNT; b++) {
         if (step->batch[b].given && first->batch[ORC_BATCH_ids].given) {
-            orc_probe_exact(probe, step->number,
-                            step->batch[b].count == first->batch[ORC_BATCH_ids].count,
-                            "%s: %zu micro-batches, %zu in the first step",
-                            orc_batch_name((enum orc_batch)b), step->batch[b].count,
-                            first->batch[ORC_BATCH_ids].count);
+            orc_probe_exact(
+                probe, step->number, step->batch[b].count == first->batch[ORC_BATCH_ids].count,
+                "%s: %zu micro-batches, %zu in the first step", orc_batch_name((enum orc_batch)b),
+                step->batch[b].count, first->batch[ORC_BATCH_ids].count);
         }
     }
 }
 
-/* The loss of the first step is that of guessing, ln(vocab): the centre is the healthy runs' median,
- * because a trace does not name the vocabulary. */
+/* The loss of the first step is that of guessing, ln(vocab): the centre is the healthy runs'
+ * median, because a trace does not name the vocabulary. */
 static void first_loss(const orc_trace *trace, struct orc_probe *probe)
 {
     const struct orc_step *step = orc_trace_step(trace, 1);
@@ -166,24 +164,24 @@ static void moved_by_update(const orc_trace *trace, struct orc_probe *probe,
     const struct orc_sketches *old = &before->group[ORC_GROUP_parameters];
     const struct orc_sketches *new = &step->group[ORC_GROUP_parameters];
     const struct orc_sketches *update = &step->group[ORC_GROUP_updates];
-    for (size_t i = 0; i < new->count && i < old->count && i < update->count; i++) {
+    for (size_t i = 0; i < new->count &&i < old->count &&i < update->count; i++) {
         const struct orc_sketch *a = &old->items[i], *b = &new->items[i], *u = &update->items[i];
         if (strcmp(a->name, b->name) != 0 || strcmp(u->name, b->name) != 0) {
             continue;
         }
         for (int p = ORC_SKETCH_FIRST; p < ORC_SKETCH_NONFINITE; p++) {
             const double wanted = a->numbers[p] + u->numbers[p];
-            const struct orc_item item = {
-                .step = step->number,
-                .regime = ORC_REGIME_any,
-                .group = "parameters",
-                .class_name = b->class_name,
-                .part = "old value plus update",
-                .name = b->name,
-                .floor = orc_trace_roundoff(trace),
-                .value = fabs(b->numbers[p] - wanted) / fabs(b->numbers[ORC_SKETCH_NORM]),
-                .seen = b->numbers[p],
-                .wanted = wanted};
+            const struct orc_item item = {.step = step->number,
+                                          .regime = ORC_REGIME_any,
+                                          .group = "parameters",
+                                          .class_name = b->class_name,
+                                          .part = "old value plus update",
+                                          .name = b->name,
+                                          .floor = orc_trace_roundoff(trace),
+                                          .value = fabs(b->numbers[p] - wanted) /
+                                                   fabs(b->numbers[ORC_SKETCH_NORM]),
+                                          .seen = b->numbers[p],
+                                          .wanted = wanted};
             orc_probe_deviation(probe, &item);
         }
     }

@@ -60,8 +60,8 @@ void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum 
     compare(c, probe, &rule);
 }
 
-void orc_compare_drifting(const struct orc_case *c, struct orc_probe *probe,
-                          enum orc_scalar which, double floor_relative, bool pooled)
+void orc_compare_drifting(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which,
+                          double floor_relative, bool pooled)
 {
     const struct scalar_rule rule = {
         .which = which, .floor = floor_relative, .drifting = true, .pooled = pooled};
@@ -128,8 +128,8 @@ void orc_check_run_curve(const struct orc_case *c, struct orc_probe *probe)
     }
 }
 
-/* Half a unit of the last digit printed: what two honest traces of one number may differ by. Seventeen
- * digits name a double exactly, then its own rounding is the floor. */
+/* Half a unit of the last digit printed: what two honest traces of one number may differ by.
+ * Seventeen digits name a double exactly, then its own rounding is the floor. */
 static double printed_floor(int digits_a, int digits_b)
 {
     const int digits = digits_a < digits_b ? digits_a : digits_b;
@@ -146,7 +146,8 @@ void orc_check_run_schedule(const struct orc_case *c, struct orc_probe *probe)
         .floor = printed_floor(c->subject->lr_digits, c->reference->lr_digits),
         .exact = true};
     compare(c, probe, &rate);
-    /* Most steps of a run may be unclipped and agree exactly, so all later steps share one scale. */
+    /* Most steps of a run may be unclipped and agree exactly, so all later steps share one scale.
+     */
     orc_compare_drifting(c, probe, ORC_SCALAR_clip,
                          printed_floor(c->subject->clip_digits, c->reference->clip_digits), true);
 }

@@ -4,9 +4,10 @@
 
 /* Steps at the start of a process in which pools and buffers are still being made. */
 enum { WARM_UP_STEPS = 2 };
-/* Steps in a row in which bytes waiting to be freed may reach a new maximum. Random schedules make the
- * backlog of a healthy run vary; four records in a row after two earlier values happen once in 360
- * runs even if every step's backlog were an independent draw, and a bounded one runs out of them. */
+/* Steps in a row in which bytes waiting to be freed may reach a new maximum. Random schedules make
+ * the backlog of a healthy run vary; four records in a row after two earlier values happen once in
+ * 360 runs even if every step's backlog were an independent draw, and a bounded one runs out of
+ * them. */
 enum { BACKLOG_RECORDS = 4 };
 /* The same for all memory taken from the heap, caches included. */
 enum { POOL_RECORDS = 8 };
@@ -47,13 +48,11 @@ static void conservation(struct orc_probe *probe, const struct orc_step *step)
                     "live + cached + pending + deferred + free = %.0f bytes, budget %.0f", sum,
                     l[ORC_LEDGER_budget]);
     orc_probe_exact(probe, step->number, l[ORC_LEDGER_frees] <= l[ORC_LEDGER_mallocs],
-                    "%.0f frees of %.0f allocations", l[ORC_LEDGER_frees],
-                    l[ORC_LEDGER_mallocs]);
+                    "%.0f frees of %.0f allocations", l[ORC_LEDGER_frees], l[ORC_LEDGER_mallocs]);
     orc_probe_exact(probe, step->number, l[ORC_LEDGER_peak] <= l[ORC_LEDGER_budget],
                     "peak %.0f bytes above the budget", l[ORC_LEDGER_peak]);
     orc_probe_exact(probe, step->number, l[ORC_LEDGER_spurious_ooms] == 0.0,
-                    "%.0f out of memory although memory was there",
-                    l[ORC_LEDGER_spurious_ooms]);
+                    "%.0f out of memory although memory was there", l[ORC_LEDGER_spurious_ooms]);
 }
 
 /* How often in a row a quantity was above everything before. */
@@ -77,10 +76,9 @@ struct growth {
 };
 
 /* Live bytes at the end of a step must not exceed all earlier ones, except in the first steps and
- * at (or right after) the first evaluation, checkpoint or answered OOM. Bytes waiting to be freed, and
- * the pool, depend on the schedule; they must not climb step after step. */
-static void leaks(struct orc_probe *probe, const struct orc_step *step, int first,
-                  struct growth *g)
+ * at (or right after) the first evaluation, checkpoint or answered OOM. Bytes waiting to be freed,
+ * and the pool, depend on the schedule; they must not climb step after step. */
+static void leaks(struct orc_probe *probe, const struct orc_step *step, int first, struct growth *g)
 {
     const double live = step->ledger[ORC_LEDGER_live];
     const unsigned news = step_flags(step) & ~g->flags_seen;
@@ -101,8 +99,7 @@ static void leaks(struct orc_probe *probe, const struct orc_step *step, int firs
                     g->backlog.in_a_row, g->backlog.max);
     take_record(&g->pool, used(step), warm);
     orc_probe_exact(probe, step->number, g->pool.in_a_row < POOL_RECORDS,
-                    "pool grew in each of %d steps, to %.0f bytes", g->pool.in_a_row,
-                    g->pool.max);
+                    "pool grew in each of %d steps, to %.0f bytes", g->pool.in_a_row, g->pool.max);
 }
 
 /* Every OOM is answered by a retry, or the run stops; nothing is skipped because of one. */

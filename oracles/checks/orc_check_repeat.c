@@ -42,11 +42,11 @@ static void compare_steps(struct orc_probe *probe, const struct orc_step *a,
     for (int k = 0; k < ORC_BATCH_COUNT; k++) {
         const struct orc_hash_list *x = &a->batch[k], *y = &b->batch[k];
         if (x->given && y->given) {
-            orc_probe_exact(probe, a->number,
-                            x->count == y->count &&
-                                (x->count == 0 ||
-                                 memcmp(x->items, y->items, x->count * sizeof *x->items) == 0),
-                            "%s differ", orc_batch_name((enum orc_batch)k));
+            orc_probe_exact(
+                probe, a->number,
+                x->count == y->count &&
+                    (x->count == 0 || memcmp(x->items, y->items, x->count * sizeof *x->items) == 0),
+                "%s differ", orc_batch_name((enum orc_batch)k));
         }
     }
     compare_numbers(probe, a, b);

@@ -2,10 +2,10 @@
  * Called through the table of checks; must not know where scales come from.
  *
  * Three kinds of numbers, because rounding reaches them in three ways (README, "Deviations"):
- * relative deviations in the first step, where both stacks hold the same weights; the same divided by
- * the drift of the weights later on; and, for updates and parameters, where AdamW turns the rounding
- * of one element near zero into a visible step, deviations in units of one element's step, with the
- * typical (median) relative deviation beside them. */
+ * relative deviations in the first step, where both stacks hold the same weights; the same divided
+ * by the drift of the weights later on; and, for updates and parameters, where AdamW turns the
+ * rounding of one element near zero into a visible step, deviations in units of one element's step,
+ * with the typical (median) relative deviation beside them. */
 #include "orc_probe.h"
 
 #include <math.h>
@@ -69,8 +69,8 @@ double orc_drift(const struct orc_case *c, int step)
     return drift > least ? drift : least;
 }
 
-/* One element whose gradient is within rounding of zero may be off by its whole step: with its margin
- * the bound of a single tensor is at least that. */
+/* One element whose gradient is within rounding of zero may be off by its whole step: with its
+ * margin the bound of a single tensor is at least that. */
 static const double element_floor = 1.0 / ORC_MARGIN_DRIFT;
 
 /* How the numbers of one group at one step are made comparable. */
@@ -197,8 +197,8 @@ static void compare_lists(struct orc_probe *probe, const struct unit *unit,
     }
     if (unit->adam) {
         orc_probe_exact(probe, unit->step, mine->count >= theirs->count,
-                        "%s: %zu sketches, expected %zu", orc_group_name(unit->group),
-                        mine->count, theirs->count);
+                        "%s: %zu sketches, expected %zu", orc_group_name(unit->group), mine->count,
+                        theirs->count);
     }
     for (size_t i = 0; i < count; i++) {
         const char *const name = mine->items[i].name;

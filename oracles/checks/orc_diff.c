@@ -49,8 +49,8 @@ static void largest(const struct orc_case *c, struct orc_divergence *out)
         }
         if (a != NULL && b != NULL && a->scalar[ORC_SCALAR_loss].given &&
             b->scalar[ORC_SCALAR_loss].given) {
-            const double deviation = orc_relative(a->scalar[ORC_SCALAR_loss].value,
-                                                  b->scalar[ORC_SCALAR_loss].value);
+            const double deviation =
+                orc_relative(a->scalar[ORC_SCALAR_loss].value, b->scalar[ORC_SCALAR_loss].value);
             out->compared++;
             if (!(deviation <= worst)) {
                 worst = deviation;
@@ -103,8 +103,8 @@ enum orc_status orc_diff(const orc_trace *a, const orc_trace *b, const orc_bound
             out->step = verdict.step;
             (void)snprintf(out->stage, sizeof out->stage, "%s", orc_check_name(stages[i]));
             (void)snprintf(out->detail, sizeof out->detail, "%s", verdict.detail);
-            (void)snprintf(out->item, sizeof out->item, "%.*s",
-                           (int)strcspn(verdict.detail, ":"), verdict.detail);
+            (void)snprintf(out->item, sizeof out->item, "%.*s", (int)strcspn(verdict.detail, ":"),
+                           verdict.detail);
         }
     }
     free(seen);

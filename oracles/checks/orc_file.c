@@ -110,8 +110,7 @@ static bool is_packed(const char *path)
     return length > 4 && strcmp(path + length - 4, ".zst") == 0;
 }
 
-enum orc_status orc_file_load(const char *path, char **bytes, size_t *size,
-                              struct orc_error *error)
+enum orc_status orc_file_load(const char *path, char **bytes, size_t *size, struct orc_error *error)
 {
     struct growing raw = {NULL, 0, 0};
     struct growing plain = {NULL, 0, 0};

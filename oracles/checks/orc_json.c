@@ -69,8 +69,8 @@ bool orc_json_as_hash(const cJSON *value, uint64_t *out)
     return true;
 }
 
-enum orc_status orc_json_number(const struct orc_place *place, const cJSON *object,
-                                const char *key, struct orc_number *out)
+enum orc_status orc_json_number(const struct orc_place *place, const cJSON *object, const char *key,
+                                struct orc_number *out)
 {
     const cJSON *value = orc_json_get(object, key);
     if (value == NULL) {

@@ -21,7 +21,8 @@ __attribute__((format(printf, 2, 3))) enum orc_status orc_bad(const struct orc_p
 /* A member that is there and not null, else NULL. */
 const cJSON *orc_json_get(const cJSON *object, const char *key);
 
-/* Each leaves *out as it is when the member is missing or null, and says EFORMAT for a wrong type. */
+/* Each leaves *out as it is when the member is missing or null, and says EFORMAT for a wrong type.
+ */
 ORC_CHECKED enum orc_status orc_json_number(const struct orc_place *place, const cJSON *object,
                                             const char *key, struct orc_number *out);
 ORC_CHECKED enum orc_status orc_json_int(const struct orc_place *place, const cJSON *object,

@@ -61,8 +61,7 @@ static void describe(struct orc_verdict *v, const struct orc_item *item, double 
                    ": %.9g, expected %.9g, %.3g times the bound", item->seen, item->wanted, ratio);
 }
 
-static void judge(struct orc_probe *probe, const struct orc_item *item, double err,
-                  double allowed)
+static void judge(struct orc_probe *probe, const struct orc_item *item, double err, double allowed)
 {
     struct orc_verdict *v = probe->verdict;
     const double bound = allowed;
@@ -119,8 +118,7 @@ static void calibrated(struct orc_probe *probe, const struct orc_item *item, boo
         shown.wanted = class_->centres[cell];
         err = fabs(item->value - class_->centres[cell]);
     }
-    judge(probe, &shown, err,
-          class_->scales[cell] * probe->bounds->strata[class_->stratum].bound);
+    judge(probe, &shown, err, class_->scales[cell] * probe->bounds->strata[class_->stratum].bound);
 }
 
 void orc_probe_deviation(struct orc_probe *probe, const struct orc_item *item)

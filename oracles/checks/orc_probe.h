@@ -12,14 +12,14 @@ enum { ORC_STEP_NEVER = 0x7FFFFFFF };
 struct orc_item {
     int step;
     enum orc_regime regime;
-    bool pooled;            /* one scale for all steps of the regime */
-    const char *group;      /* with class_name and part: numbers that share a scale */
+    bool pooled;       /* one scale for all steps of the regime */
+    const char *group; /* with class_name and part: numbers that share a scale */
     const char *class_name;
-    const char *part;       /* with check and regime: numbers that share a bound */
-    const char *name;       /* shown in the verdict */
-    double floor;           /* smallest meaningful deviation, relative */
-    double value;           /* deviation, or level */
-    double seen, wanted;    /* shown in the verdict */
+    const char *part;    /* with check and regime: numbers that share a bound */
+    const char *name;    /* shown in the verdict */
+    double floor;        /* smallest meaningful deviation, relative */
+    double value;        /* deviation, or level */
+    double seen, wanted; /* shown in the verdict */
 };
 
 struct orc_calibration;
@@ -30,8 +30,8 @@ struct orc_probe {
     struct orc_verdict *verdict;
     const struct orc_bounds *bounds;
     struct orc_calibration *calibration;
-    size_t *seen;         /* items seen per cell of the bounds; may be NULL */
-    int confounded_from;  /* first step without credit, ORC_STEP_NEVER = none */
+    size_t *seen;           /* items seen per cell of the bounds; may be NULL */
+    int confounded_from;    /* first step without credit, ORC_STEP_NEVER = none */
     bool against_reference; /* set by the check: confounding applies to it */
     bool confounds;         /* set by the check: its alarm confounds the others */
 };
@@ -76,7 +76,8 @@ ORC_CHECKS(ORC_ROW_)
 #undef ORC_ROW_
 orc_check_function *orc_check_run(enum orc_check_id id);
 
-/* The first step of training, where both stacks hold the same weights bit for bit, or a later one. */
+/* The first step of training, where both stacks hold the same weights bit for bit, or a later one.
+ */
 enum orc_regime orc_regime_at(int step);
 /* How far the weights a step starts from are apart, relative to their norm: root mean square over
  * tensors and projections of the parameters after the step before, at least one roundoff. 1 in the
@@ -85,8 +86,8 @@ double orc_drift(const struct orc_case *c, int step);
 /* Relative deviation of a scalar of each common step from the reference's, calibrated by step. */
 void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which);
 /* The same divided by the drift. pooled: one scale for all later steps. */
-void orc_compare_drifting(const struct orc_case *c, struct orc_probe *probe,
-                          enum orc_scalar which, double floor_relative, bool pooled);
+void orc_compare_drifting(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which,
+                          double floor_relative, bool pooled);
 
 /* The traces of a case and the bounds belong to one recipe and seed. bounds may be NULL. */
 ORC_CHECKED enum orc_status orc_case_check(const struct orc_case *c, const orc_bounds *bounds,

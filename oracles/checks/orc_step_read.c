@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum orc_status orc_json_texts(const struct orc_place *place, const cJSON *object,
-                               const char *key, struct orc_arena *arena, bool *given,
-                               const char *const **out, size_t *count)
+enum orc_status orc_json_texts(const struct orc_place *place, const cJSON *object, const char *key,
+                               struct orc_arena *arena, bool *given, const char *const **out,
+                               size_t *count)
 {
     const cJSON *array = orc_json_get(object, key);
     if (array == NULL) {
@@ -191,9 +191,8 @@ static enum orc_status read_sketch_numbers(struct orc_sketch *sketch, const cJSO
     return ORC_OK;
 }
 
-static enum orc_status read_group(struct orc_trace *t, struct orc_step *step,
-                                  enum orc_group group, const cJSON *sketches,
-                                  const struct orc_place *place)
+static enum orc_status read_group(struct orc_trace *t, struct orc_step *step, enum orc_group group,
+                                  const cJSON *sketches, const struct orc_place *place)
 {
     const cJSON *object = orc_json_get(sketches, orc_group_name(group));
     if (object == NULL) {
@@ -229,8 +228,8 @@ static enum orc_status read_group(struct orc_trace *t, struct orc_step *step,
     return ORC_OK;
 }
 
-static enum orc_status read_sketches(struct orc_trace *t, struct orc_step *step,
-                                     const cJSON *json, const struct orc_place *place)
+static enum orc_status read_sketches(struct orc_trace *t, struct orc_step *step, const cJSON *json,
+                                     const struct orc_place *place)
 {
     const cJSON *sketches = orc_json_get(json, "sketch");
     enum orc_status status = ORC_OK;
@@ -380,8 +379,8 @@ static enum orc_status read_counts(struct orc_step *step, const cJSON *json,
                                    const struct orc_place *place)
 {
     enum { IGNORED = -100 };
-    const enum orc_status status = orc_json_number(place, orc_json_get(json, "stats"),
-                                                   "supervised_trained", &step->trained);
+    const enum orc_status status =
+        orc_json_number(place, orc_json_get(json, "stats"), "supervised_trained", &step->trained);
     const cJSON *labels = orc_json_get(orc_json_get(json, "contents"), "labels");
     if (status != ORC_OK || labels == NULL) {
         return status;
@@ -403,13 +402,13 @@ static enum orc_status read_scalars(struct orc_step *step, const cJSON *json,
 {
     enum orc_status status = ORC_OK;
     for (int s = 0; status == ORC_OK && s < ORC_SCALAR_COUNT; s++) {
-        status = orc_json_number(place, json, orc_scalar_name((enum orc_scalar)s),
-                                 &step->scalar[s]);
+        status =
+            orc_json_number(place, json, orc_scalar_name((enum orc_scalar)s), &step->scalar[s]);
     }
     const cJSON *hashes = orc_json_get(json, "hash");
     for (int h = 0; hashes != NULL && status == ORC_OK && h < ORC_HASH_COUNT; h++) {
-        status = orc_json_hash(place, hashes, orc_hash_name((enum orc_hash)h),
-                               &step->hash_given[h], &step->hash[h]);
+        status = orc_json_hash(place, hashes, orc_hash_name((enum orc_hash)h), &step->hash_given[h],
+                               &step->hash[h]);
     }
     return status;
 }
@@ -443,8 +442,7 @@ static struct orc_step *append_step(struct orc_trace *t)
     return step;
 }
 
-enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json,
-                              const struct orc_place *place)
+enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json, const struct orc_place *place)
 {
     struct orc_step *step = append_step(t);
     if (step == NULL) {

@@ -77,8 +77,7 @@ static int step_compare(const void *key, const void *element)
 const struct orc_step *orc_trace_step(const orc_trace *trace, int number)
 {
     const long long guess = (long long)number - orc_trace_first_step(trace);
-    if (guess >= 0 && (size_t)guess < trace->step_count &&
-        trace->steps[guess].number == number) {
+    if (guess >= 0 && (size_t)guess < trace->step_count && trace->steps[guess].number == number) {
         return &trace->steps[guess];
     }
     if (trace->step_count == 0) {

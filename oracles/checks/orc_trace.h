@@ -15,7 +15,7 @@ enum orc_group {
 #define ORC_ROW_(name) ORC_GROUP_##name,
     ORC_GROUPS(ORC_ROW_)
 #undef ORC_ROW_
-    ORC_GROUP_COUNT
+        ORC_GROUP_COUNT
 };
 
 /* Hashes of the arrays of a step, one per micro-batch. */
@@ -24,7 +24,7 @@ enum orc_batch {
 #define ORC_ROW_(name) ORC_BATCH_##name,
     ORC_BATCHES(ORC_ROW_)
 #undef ORC_ROW_
-    ORC_BATCH_COUNT
+        ORC_BATCH_COUNT
 };
 
 /* The stack's own hashes. */
@@ -33,7 +33,7 @@ enum orc_hash {
 #define ORC_ROW_(name) ORC_HASH_##name,
     ORC_HASHES(ORC_ROW_)
 #undef ORC_ROW_
-    ORC_HASH_COUNT
+        ORC_HASH_COUNT
 };
 
 /* Scalars of a step. */
@@ -43,18 +43,19 @@ enum orc_scalar {
 #define ORC_ROW_(name) ORC_SCALAR_##name,
     ORC_SCALARS(ORC_ROW_)
 #undef ORC_ROW_
-    ORC_SCALAR_COUNT
+        ORC_SCALAR_COUNT
 };
 
 /* Entries of the ledger, bytes and counts. */
 #define ORC_LEDGER(X)                                                                              \
-    X(budget) X(live) X(cached) X(pending) X(deferred) X(free) X(peak) X(host)                     \
-    X(mallocs) X(frees) X(ooms) X(spurious_ooms) X(reclaims)
+    X(budget)                                                                                      \
+    X(live) X(cached) X(pending) X(deferred) X(free) X(peak) X(host) X(mallocs) X(frees) X(ooms)   \
+        X(spurious_ooms) X(reclaims)
 enum orc_ledger {
 #define ORC_ROW_(name) ORC_LEDGER_##name,
     ORC_LEDGER(ORC_ROW_)
 #undef ORC_ROW_
-    ORC_LEDGER_COUNT
+        ORC_LEDGER_COUNT
 };
 
 enum { ORC_SKETCH_NORM = 0, ORC_SKETCH_FIRST = 1, ORC_SKETCH_NONFINITE = 9, ORC_SKETCH_NUMBERS };
@@ -90,8 +91,13 @@ struct orc_hash_list {
     const uint64_t *items;
 };
 
-enum orc_event_kind { ORC_EVENT_checkpoint, ORC_EVENT_skip, ORC_EVENT_oom, ORC_EVENT_retry,
-                      ORC_EVENT_other };
+enum orc_event_kind {
+    ORC_EVENT_checkpoint,
+    ORC_EVENT_skip,
+    ORC_EVENT_oom,
+    ORC_EVENT_retry,
+    ORC_EVENT_other
+};
 struct orc_event {
     enum orc_event_kind kind;
     bool spurious;
@@ -108,8 +114,8 @@ struct orc_step {
     int number;
     int repeats; /* further lines with the same number; the first one counts */
     struct orc_number scalar[ORC_SCALAR_COUNT];
-    struct orc_number trained;         /* stats.supervised_trained */
-    struct orc_number label_count;     /* labels other than -100 in contents.labels */
+    struct orc_number trained;     /* stats.supervised_trained */
+    struct orc_number label_count; /* labels other than -100 in contents.labels */
     struct orc_hash_list batch[ORC_BATCH_COUNT];
     struct orc_sketches group[ORC_GROUP_COUNT];
     bool hash_given[ORC_HASH_COUNT];

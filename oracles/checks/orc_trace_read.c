@@ -19,8 +19,8 @@ static enum orc_status read_header(struct orc_trace *t, const cJSON *json,
         const char *key;
         const char **out;
     } texts[] = {
-        {"stack", &t->stack},         {"recipe", &t->recipe},     {"backend", &t->backend},
-        {"precision", &t->precision}, {"level", &t->level},       {"schedule", &t->schedule},
+        {"stack", &t->stack},         {"recipe", &t->recipe}, {"backend", &t->backend},
+        {"precision", &t->precision}, {"level", &t->level},   {"schedule", &t->schedule},
         {"driver", &t->driver},
     };
     for (size_t i = 0; status == ORC_OK && i < sizeof texts / sizeof texts[0]; i++) {
@@ -31,8 +31,7 @@ static enum orc_status read_header(struct orc_trace *t, const cJSON *json,
         status = orc_json_number(place, json, "seed", &t->seed);
     }
     if (status == ORC_OK) {
-        status = orc_json_hash(place, json, "recipe_hash", &t->recipe_hash_given,
-                               &t->recipe_hash);
+        status = orc_json_hash(place, json, "recipe_hash", &t->recipe_hash_given, &t->recipe_hash);
     }
     t->first_step = 1;
     if (status == ORC_OK) {

@@ -23,7 +23,7 @@ enum case_id {
 #define ROW_(name, plant, step, text) CASE_##name,
     CASES(ROW_)
 #undef ROW_
-    CASE_COUNT
+        CASE_COUNT
 };
 static const struct {
     const char *name;
@@ -48,8 +48,7 @@ static void judge_all(const struct stored *stored, struct outcome *out)
 {
     for (int i = 0; i < CASE_COUNT; i++) {
         struct orc_error error = {""};
-        const struct orc_case c = {.subject = stored->subjects[i],
-                                   .reference = stored->reference};
+        const struct orc_case c = {.subject = stored->subjects[i], .reference = stored->reference};
         cr_assert_eq(orc_judge(&c, stored->bounds, out->verdicts[i], &error), ORC_OK, "%s",
                      error.text);
     }
@@ -117,9 +116,12 @@ static const struct {
     const char *fault;
     enum case_id killer;
 } killers[] = {
-    {"accept.nan_blind", CASE_not_a_number},    {"tolerance.times_ten", CASE_near_bound},
-    {"verdict.inverted", CASE_healthy},         {"item_count.zero", CASE_one_class},
-    {"applicable.zero_items_pass", CASE_empty}, {"last_step.skipped", CASE_last_step},
+    {"accept.nan_blind", CASE_not_a_number},
+    {"tolerance.times_ten", CASE_near_bound},
+    {"verdict.inverted", CASE_healthy},
+    {"item_count.zero", CASE_one_class},
+    {"applicable.zero_items_pass", CASE_empty},
+    {"last_step.skipped", CASE_last_step},
     {"class_compared.one_class_never", CASE_one_class},
     {"projection_end.norms_only", CASE_one_class},
     {"nonfinite.not_counted", CASE_one_element},
@@ -132,8 +134,7 @@ Test(calibration, healthy_oracle_judges_the_stored_traces_right)
     judge_all(&stored, &o);
     size_t compared = 0;
     for (int i = 0; i < ORC_CHECK_COUNT; i++) {
-        cr_expect_not(o.verdicts[CASE_healthy][i].fired, "%s",
-                      o.verdicts[CASE_healthy][i].detail);
+        cr_expect_not(o.verdicts[CASE_healthy][i].fired, "%s", o.verdicts[CASE_healthy][i].detail);
         cr_expect_not(o.verdicts[CASE_empty][i].applicable, "nothing compared is not passed");
         cr_expect_not(o.verdicts[CASE_empty][i].fired);
         compared += o.verdicts[CASE_healthy][i].compared;
@@ -165,8 +166,8 @@ Test(calibration, every_fault_of_the_oracle_is_killed)
             int check = 0;
             if (strcmp(killers[k].fault, id) == 0) {
                 known = true;
-                cr_expect(changed(&healthy, &armed, killers[k].killer, &check),
-                          "%s survives %s", id, cases[killers[k].killer].name);
+                cr_expect(changed(&healthy, &armed, killers[k].killer, &check), "%s survives %s",
+                          id, cases[killers[k].killer].name);
             }
         }
         cr_expect(known, "%s has a trace that kills it", id);

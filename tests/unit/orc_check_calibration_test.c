@@ -51,8 +51,8 @@ Test(calibration, ten_runs_raise_no_alarm_on_a_hundred_others)
 }
 
 /* In the first step the bound of sketches is the margin (4) times the largest of about 10^3 normal
- * deviates (3.5) times the factor between runs (up to about 1.6 with the synthetic spread): about 22
- * standard deviations. Later steps have the margin 10 and up to 10^4 deviates: about 70. */
+ * deviates (3.5) times the factor between runs (up to about 1.6 with the synthetic spread): about
+ * 22 standard deviations. Later steps have the margin 10 and up to 10^4 deviates: about 70. */
 Test(calibration, deviations_of_some_scales_are_detected_at_once)
 {
     static const struct {

@@ -127,7 +127,8 @@ Test(judge, healthy_pair_passes_every_check)
 Test(judge, planted_differences_fire_at_their_step)
 {
     orc_bounds *bounds = synth_bounds(CALIBRATION_SEED, CALIBRATION_RUNS);
-    bool planted[SYNTH_PLANT_COUNT] = {[SYNTH_none] = true, [SYNTH_all_nan] = true}, covered[ORC_CHECK_COUNT] = {false};
+    bool planted[SYNTH_PLANT_COUNT] = {[SYNTH_none] = true, [SYNTH_all_nan] = true},
+         covered[ORC_CHECK_COUNT] = {false};
     for (int i = 0; i < EXPECTED; i++) {
         struct synth subject = synth_subject(SEED);
         subject.plant = expected[i].plant;
@@ -174,10 +175,14 @@ Test(judge, one_difference_is_one_alarm)
     static const struct {
         enum synth_plant plant;
         enum orc_check_id check;
-    } alone[] = {{SYNTH_activation, ORC_CHECK_activations}, {SYNTH_gradient, ORC_CHECK_gradients},
-                 {SYNTH_moment, ORC_CHECK_state},           {SYNTH_lr, ORC_CHECK_schedule},
-                 {SYNTH_text, ORC_CHECK_text},              {SYNTH_tokens, ORC_CHECK_tokens},
-                 {SYNTH_order, ORC_CHECK_order},            {SYNTH_race, ORC_CHECK_races}};
+    } alone[] = {{SYNTH_activation, ORC_CHECK_activations},
+                 {SYNTH_gradient, ORC_CHECK_gradients},
+                 {SYNTH_moment, ORC_CHECK_state},
+                 {SYNTH_lr, ORC_CHECK_schedule},
+                 {SYNTH_text, ORC_CHECK_text},
+                 {SYNTH_tokens, ORC_CHECK_tokens},
+                 {SYNTH_order, ORC_CHECK_order},
+                 {SYNTH_race, ORC_CHECK_races}};
     orc_bounds *bounds = synth_bounds(CALIBRATION_SEED, CALIBRATION_RUNS);
     for (size_t k = 0; k < sizeof alone / sizeof alone[0]; k++) {
         struct synth subject = synth_subject(SEED);

@@ -92,8 +92,7 @@ static double noise(const struct synth *s, int group, int step, int item, int sl
     }
     const double run = exp(run_sigma * normal(s->seed, 900, 0, 0) - run_sigma * run_sigma);
     return noise_rms(group, step) * run *
-           normal(s->seed, 1000 + (uint64_t)group, (uint64_t)(step * 1000 + item),
-                  (uint64_t)slot);
+           normal(s->seed, 1000 + (uint64_t)group, (uint64_t)(step * 1000 + item), (uint64_t)slot);
 }
 
 static bool here(const struct synth *s, int step, enum synth_plant plant)
@@ -138,9 +137,9 @@ static double true_norm(const struct synth *s, int group, int step, int item)
 static double true_projection(const struct synth *s, int group, int step, int item, int slot)
 {
     if (group != PARAMETERS) {
-        return true_norm(s, group, step, item) *
-               normal(s->seed, 200 + (uint64_t)group, (uint64_t)(step * 1000 + item),
-                      (uint64_t)slot);
+        return true_norm(s, group, step, item) * normal(s->seed, 200 + (uint64_t)group,
+                                                        (uint64_t)(step * 1000 + item),
+                                                        (uint64_t)slot);
     }
     double sum = 5.0 * normal(s->seed, 300, (uint64_t)item, (uint64_t)slot);
     for (int k = 1; k <= step; k++) {
@@ -186,9 +185,9 @@ static void put_sketch(struct text *t, const struct synth *s, int group, int ste
     put(t, "[");
     number(t, s, norm * (1.0 + 0.3 * noise(s, group, step, item, SLOTS)));
     for (int slot = 0; slot < SLOTS; slot++) {
-        double value = true_projection(s, group, step, item, slot) +
-                       norm * (noise(s, group, step, item, slot) +
-                               planted(s, group, step, item, slot));
+        double value =
+            true_projection(s, group, step, item, slot) +
+            norm * (noise(s, group, step, item, slot) + planted(s, group, step, item, slot));
         if (target && slot == 3 && here(s, step, SYNTH_sketch_nan)) {
             value = (double)NAN;
         }
@@ -230,8 +229,9 @@ static void put_records(struct text *t, const struct synth *s, int step)
         }
         const uint64_t change = i == 2 && here(s, step, SYNTH_text);
         const uint64_t other = i == 2 && here(s, step, SYNTH_tokens);
-        put(t, "%s{\"id\":\"line:%d\",\"epoch\":%d,\"text\":\"%016" PRIx64
-               "\",\"tokens\":\"%016" PRIx64 "\",\"count\":%d}",
+        put(t,
+            "%s{\"id\":\"line:%d\",\"epoch\":%d,\"text\":\"%016" PRIx64
+            "\",\"tokens\":\"%016" PRIx64 "\",\"count\":%d}",
             i > 0 ? "," : "", id, here(s, step, SYNTH_epoch) ? 1 : 0,
             draw(s->seed, 1, (uint64_t)id, change), draw(s->seed, 2, (uint64_t)id, other),
             i == 1 && here(s, step, SYNTH_count) ? 41 : 40);
@@ -306,8 +306,8 @@ static void put_scalars(struct text *t, const struct synth *s, int step)
 static void put_engine(struct text *t, const struct synth *s, int step)
 {
     static const char *const names[] = {"input", "state", "output", "ledger"};
-    static const enum synth_plant plants[] = {SYNTH_hash_input, SYNTH_hash_state,
-                                              SYNTH_hash_output, SYNTH_hash_ledger};
+    static const enum synth_plant plants[] = {SYNTH_hash_input, SYNTH_hash_state, SYNTH_hash_output,
+                                              SYNTH_hash_ledger};
     put(t, ",\"hash\":{");
     for (uint64_t h = 0; h < 4; h++) {
         put(t, "%s\"%s\":\"%016" PRIx64 "\"", h > 0 ? "," : "", names[h],
@@ -323,7 +323,8 @@ static void put_engine(struct text *t, const struct synth *s, int step)
                          (s->plant == SYNTH_backlog && after > 0 ? 256 + 384 * after : 0);
     const int cached = 1000;
     const int budget = 20000;
-    const int free_ = budget - live - deferred - cached - (here(s, step, SYNTH_conservation) ? 1 : 0);
+    const int free_ =
+        budget - live - deferred - cached - (here(s, step, SYNTH_conservation) ? 1 : 0);
     const bool oom = (s->oom && step >= 3) || since(s, step, SYNTH_oom_counted) ||
                      since(s, step, SYNTH_spurious);
     put(t,

@@ -9,42 +9,44 @@
 
 enum {
     SYNTH_STEPS = 16,
-    SYNTH_PLANT_STEP = 5,     /* where differences are planted */
-    SYNTH_EVAL_EVERY = 8,     /* evaluation and checkpoint */
+    SYNTH_PLANT_STEP = 5, /* where differences are planted */
+    SYNTH_EVAL_EVERY = 8, /* evaluation and checkpoint */
     SYNTH_LAYERS = 2,
     SYNTH_BACKLOG_SEEN = SYNTH_PLANT_STEP + 3 /* fourth record in a row */
 };
 
 /* name: what is planted at SYNTH_PLANT_STEP (the evaluation ones at SYNTH_EVAL_EVERY) */
 #define SYNTH_PLANTS(X)                                                                            \
-    X(none) X(text) X(tokens) X(count) X(ids) X(labels) X(positions) X(supervised)                 \
-    X(eval_supervised) X(order) X(epoch) X(record_missing) X(skipped) X(step_missing)              \
-    X(step_repeated) X(activation) X(loss) X(eval_loss) X(eval_missing) X(gradient) X(grad_norm)   \
-    X(update) X(update_one) X(parameter) X(moment) X(tensor_missing) X(lr) X(clip) X(conservation) X(spurious)   \
-    X(leak) X(backlog) X(oom_unanswered) X(oom_counted) X(skip_after_oom) X(untrained) X(race)     \
-    X(hash_input) X(hash_state) X(hash_output) X(hash_ledger) X(checkpoint) X(loss_nan)            \
-    X(sketch_nan) X(nonfinite) X(first_loss) X(curve) X(band) X(no_labels) X(clip_above_one)       \
-    X(micro_missing) X(all_nan)
+    X(none)                                                                                        \
+    X(text) X(tokens) X(count) X(ids) X(labels) X(positions) X(supervised) X(eval_supervised)      \
+        X(order) X(epoch) X(record_missing) X(skipped) X(step_missing) X(step_repeated)            \
+            X(activation) X(loss) X(eval_loss) X(eval_missing) X(gradient) X(grad_norm) X(update)  \
+                X(update_one) X(parameter) X(moment) X(tensor_missing) X(lr) X(clip)               \
+                    X(conservation) X(spurious) X(leak) X(backlog) X(oom_unanswered)               \
+                        X(oom_counted) X(skip_after_oom) X(untrained) X(race) X(hash_input)        \
+                            X(hash_state) X(hash_output) X(hash_ledger) X(checkpoint) X(loss_nan)  \
+                                X(sketch_nan) X(nonfinite) X(first_loss) X(curve) X(band)          \
+                                    X(no_labels) X(clip_above_one) X(micro_missing) X(all_nan)
 enum synth_plant {
 #define SYNTH_ROW_(name) SYNTH_##name,
     SYNTH_PLANTS(SYNTH_ROW_)
 #undef SYNTH_ROW_
-    SYNTH_PLANT_COUNT
+        SYNTH_PLANT_COUNT
 };
 const char *synth_plant_name(enum synth_plant plant);
 
 struct synth {
     uint64_t seed;
-    bool reference;  /* exact values; else with the noise of single precision */
-    bool hashes;     /* the engine's own hashes and ledger; level "hashes" leaves sketches out */
-    bool bare;       /* level "hashes" */
-    int first_step;  /* 0 = 1 */
-    int steps;       /* last step; 0 = SYNTH_STEPS, negative = header only */
-    bool dies;       /* no end record */
-    bool oom;        /* an answered OOM at step 3 */
+    bool reference; /* exact values; else with the noise of single precision */
+    bool hashes;    /* the engine's own hashes and ledger; level "hashes" leaves sketches out */
+    bool bare;      /* level "hashes" */
+    int first_step; /* 0 = 1 */
+    int steps;      /* last step; 0 = SYNTH_STEPS, negative = header only */
+    bool dies;      /* no end record */
+    bool oom;       /* an answered OOM at step 3 */
     enum synth_plant plant;
-    double scales;   /* size of a planted numeric difference in standard deviations of the noise */
-    int plant_step;  /* 0 = SYNTH_PLANT_STEP */
+    double scales;  /* size of a planted numeric difference in standard deviations of the noise */
+    int plant_step; /* 0 = SYNTH_PLANT_STEP */
     uint64_t recipe_hash; /* 0 = the usual one */
 };
 

@@ -164,10 +164,11 @@ Test(trace, null_and_unknown_members_say_nothing)
     char text[512];
     orc_trace *t = NULL;
     struct orc_error error = {""};
-    (void)snprintf(text, sizeof text,
-                   "%s{\"type\":\"step\",\"step\":1,\"loss\":null,\"new\":{\"x\":1},\"records\":null,"
-                   "\"lr\":\"inf\",\"grad_norm\":\"-inf\",\"clip\":\"nan\"}\r\n",
-                   header);
+    (void)snprintf(
+        text, sizeof text,
+        "%s{\"type\":\"step\",\"step\":1,\"loss\":null,\"new\":{\"x\":1},\"records\":null,"
+        "\"lr\":\"inf\",\"grad_norm\":\"-inf\",\"clip\":\"nan\"}\r\n",
+        header);
     cr_assert_eq(read_text(text, &t, &error), ORC_OK, "%s", error.text);
     cr_expect_eq(orc_trace_last_step(t), 1);
     cr_expect(isnan(orc_trace_loss(t, 1)));
@@ -181,7 +182,8 @@ Test(trace, end_with_another_status_is_a_refusal)
     char text[512];
     orc_trace *t = NULL;
     struct orc_error error = {""};
-    (void)snprintf(text, sizeof text, "%s{\"type\":\"end\",\"status\":\"out of memory\"}\n", header);
+    (void)snprintf(text, sizeof text, "%s{\"type\":\"end\",\"status\":\"out of memory\"}\n",
+                   header);
     cr_assert_eq(read_text(text, &t, &error), ORC_OK, "%s", error.text);
     cr_expect_not(orc_trace_ended(t));
     cr_expect_eq(orc_trace_last_step(t), 0);
