@@ -325,10 +325,10 @@ static bool making_init(struct har_lab *lab, const struct har_artifact *artifact
     const char *const name = strrchr(m->target, '/') + 1;
     const char *const folder = artifact->bench->folder;
     const char *const mark = strrchr(folder, '/') + 1;
-    return asprintf(&m->fresh, "%s/new-%s", folder, name) >= 0 &&
+    return asprintf(&m->fresh, "%s/new-%d-%s", folder, (int)getpid(), name) >= 0 &&
            asprintf(&m->key, "artifact/%s/%s", mark, name) >= 0 &&
            asprintf(&m->log, "%s/%s.log", folder, name) >= 0 &&
-           asprintf(&m->scratch, "%s/%s.checkpoints", folder, name) >= 0;
+           asprintf(&m->scratch, "%s/new-%d-%s.checkpoints", folder, (int)getpid(), name) >= 0;
 }
 
 static void making_fini(struct making *m)

@@ -18,8 +18,10 @@ static bool make_names(struct har_case *c)
 {
     bool made = asprintf(&c->key, "%s/%s/%s/%" PRIu64, kind_names[c->kind], c->entry,
                          c->bench->recipe.name, c->seed) >= 0;
-    made = made && asprintf(&c->folder, "%s/runs/%s-%s-%s-%" PRIu64, c->lab->out,
-                            kind_names[c->kind], c->entry, c->bench->recipe.name, c->seed) >= 0;
+    made = made && asprintf(&c->kept, "%s/runs/%s-%s-%s-%" PRIu64, c->lab->out, kind_names[c->kind],
+                            c->entry, c->bench->recipe.name, c->seed) >= 0;
+    /* A child of a killed harness may still write: each harness has folders of its own. */
+    made = made && asprintf(&c->folder, "%s.%d", c->kept, (int)getpid()) >= 0;
     for (int i = 0; made && i < HAR_ROLE_COUNT; i++) {
         const char *const role = har_role_name((enum har_role)i);
         made = asprintf(&c->logs[i], "%s/logs/%s-%s-%s-%" PRIu64 "-%s.log", c->lab->out,
@@ -72,6 +74,7 @@ void har_case_fini(struct har_case *c)
         free(c->lines[i]);
     }
     free(c->key);
+    free(c->kept);
     free(c->folder);
     free(c->weights);
     free(c->reference);
@@ -336,6 +339,15 @@ static enum har_status store_case(const struct har_case *c, const struct har_fac
     return status;
 }
 
+/* The planted fault's traces are needed by the self-test, others if asked for. */
+static void keep_or_remove(const struct har_case *c)
+{
+    har_lab_remove(c->lab->out, c->kept);
+    if (!(c->lab->keep_traces || c->kind == HAR_CASE_planted) || rename(c->folder, c->kept) != 0) {
+        har_lab_remove(c->lab->out, c->folder);
+    }
+}
+
 static enum har_status finish_case(struct har_case *c, struct har_error *error)
 {
     struct loaded traces = {0};
@@ -348,12 +360,10 @@ static enum har_status finish_case(struct har_case *c, struct har_error *error)
     if (status == HAR_OK) {
         har_outcome_decide(&facts, &decision);
         explain_death(c, &decision);
+        keep_or_remove(c); /* first: what is stored as kept is there, even after kill -9 */
         status = store_case(c, &facts, &decision, error);
     }
     loaded_fini(&traces);
-    if (status == HAR_OK && !c->lab->keep_traces && c->kind != HAR_CASE_planted) {
-        har_lab_remove(c->lab->out, c->folder);
-    }
     return status;
 }
 
@@ -403,7 +413,6 @@ static enum har_status case_next(void *job, const struct har_exit *last,
         if (status != HAR_OK || stored) {
             return status;
         }
-        har_lab_remove(c->lab->out, c->folder); /* of a harness that was killed here */
         status = har_lab_make_folder(c->folder, error);
         if (status == HAR_OK) {
             status = find_timeout(c, error);

@@ -22,7 +22,7 @@ struct har_case {
     uint64_t seed;
     struct har_variant variant;
     /* the rest belongs to har_case.c */
-    char *key, *folder, *weights, *reference, *healthy, *resume;
+    char *key, *kept, *folder, *weights, *reference, *healthy, *resume;
     char *logs[HAR_ROLE_COUNT], *traces[HAR_ROLE_COUNT], *lines[HAR_ROLE_COUNT];
     struct har_exit ends[HAR_ROLE_COUNT];
     int role; /* the one running */

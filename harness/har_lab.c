@@ -2,6 +2,7 @@
  * Called by the commands; must not know the order of the stages. */
 #include "har_lab.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <ftw.h>
@@ -49,6 +50,46 @@ void har_lab_remove(const char *root, const char *path)
         strstr(path, "/../") == NULL) {
         (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     }
+}
+
+static bool is_half_done(const char *name)
+{
+    const char *const dot = strrchr(name, '.');
+    const bool process = dot != NULL && dot[1] != '\0' &&
+                         strspn(dot + 1, "0123456789") == strlen(dot + 1) &&
+                         strchr(name, '/') == NULL;
+    return process || strncmp(name, "new-", strlen("new-")) == 0;
+}
+
+/* Removes the half-done entries of one folder, or of its folders when deep is set. */
+static void remove_half_done(const char *out, const char *folder, bool deep)
+{
+    DIR *const dir = opendir(folder);
+    struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char path[PATH_MAX];
+        if (entry->d_name[0] == '.' ||
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path) {
+            continue;
+        }
+        if (deep) {
+            remove_half_done(out, path, false);
+        } else if (is_half_done(entry->d_name)) {
+            har_lab_remove(out, path);
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}
+
+void har_lab_remove_stale(const char *out)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/runs", out);
+    remove_half_done(out, path, false);
+    snprintf(path, sizeof path, "%s/cache", out);
+    remove_half_done(out, path, true);
 }
 
 void har_lab_last_line(const char *path, char *out, size_t size)
@@ -195,6 +236,9 @@ static enum har_status open_rest(const struct har_options *options, struct har_l
     }
     if (status == HAR_OK) {
         status = har_store_create(lab->out, &lab->store, error);
+    }
+    if (status == HAR_OK) {
+        har_lab_remove_stale(lab->out); /* the lock is ours */
     }
     if (status == HAR_OK) {
         status = har_pool_open(lab->campaign.jobs, !options->quiet, &lab->pool, error);
