@@ -398,6 +398,8 @@ enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic
     if (status == ENG_OK) {
         status = steps(t, stop, progress, context, &local);
     }
+    const bool stopped_inside = status != ENG_OK && status != ENG_EINTERRUPTED;
+    const struct eng_step *unfinished = stopped_inside ? t->pass.step : NULL;
     /* Also after a failure the finished step before it is worth its line. */
     struct eng_error last = {.text = ""};
     const enum eng_status collected = collect(t, &last);
@@ -405,7 +407,8 @@ enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic
         status = collected;
         local = last;
     }
-    const enum eng_status closed = eng_trace_close(t->trace, t, end_text(status, &local), &last);
+    const enum eng_status closed =
+        eng_trace_close(t->trace, t, end_text(status, &local), unfinished, &last);
     t->trace = NULL;
     if (status == ENG_OK) {
         status = closed;

@@ -350,6 +350,18 @@ static void races(struct eng_text *l, const struct eng_trainer *t, const struct 
     key_uint(l, "race_count", step->race_count);
 }
 
+/* What a step says beside its numbers, also when it did not finish. */
+static void happenings(struct eng_text *l, const struct eng_trainer *t, const struct eng_step *step)
+{
+    ledger(l, &step->ledger);
+    races(l, t, step);
+    key(l, "events");
+    eng_text_puts(l, "[");
+    eng_text_put(l, step->events.data, step->events.size);
+    eng_text_puts(l, "]");
+    l->failed = l->failed || step->events.failed;
+}
+
 enum eng_status eng_trace_step(struct eng_trace *trace, const struct eng_trainer *t,
                                struct eng_step *step, const struct eng_step_results *results,
                                struct eng_error *error)
@@ -361,13 +373,8 @@ enum eng_status eng_trace_step(struct eng_trace *trace, const struct eng_trainer
         sketches(l, t, slot);
     }
     hashes(l, t, step, results, slot);
-    ledger(l, &step->ledger);
-    races(l, t, step);
-    key(l, "events");
-    eng_text_puts(l, "[");
-    eng_text_put(l, step->events.data, step->events.size);
-    eng_text_puts(l, "]}");
-    l->failed = l->failed || step->events.failed;
+    happenings(l, t, step);
+    eng_text_puts(l, "}");
     return write_line(trace, l, error);
 }
 
@@ -391,7 +398,8 @@ static void end_features(struct eng_text *l, uint32_t features)
 }
 
 enum eng_status eng_trace_close(struct eng_trace *trace, const struct eng_trainer *t,
-                                const char *status, struct eng_error *error)
+                                const char *status, const struct eng_step *unfinished,
+                                struct eng_error *error)
 {
     if (trace == NULL) {
         return ENG_OK;
@@ -410,6 +418,12 @@ enum eng_status eng_trace_close(struct eng_trace *trace, const struct eng_traine
                    1e-9 * (double)(now.tv_nsec - trace->begin.tv_nsec));
     key_int(&line, "peak_host_bytes", (int64_t)usage.ru_maxrss * 1024);
     eng_arm_report(&line);
+    if (unfinished != NULL) {
+        eng_text_puts(&line, ",\"unfinished\":{\"step\":");
+        eng_text_int(&line, unfinished->number);
+        happenings(&line, t, unfinished);
+        eng_text_puts(&line, "}");
+    }
     eng_text_puts(&line, "}");
     enum eng_status result = write_line(trace, &line, error);
     eng_text_fini(&line);

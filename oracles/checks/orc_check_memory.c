@@ -158,4 +158,7 @@ void orc_check_run_memory(const struct orc_case *c, struct orc_probe *probe)
         accounted(probe, step);
         ooms = step->ledger_given ? step->ledger[ORC_LEDGER_ooms] : ooms;
     }
+    if (c->subject->stopped_inside && c->subject->unfinished.ledger_given) {
+        conservation(probe, &c->subject->unfinished);
+    }
 }

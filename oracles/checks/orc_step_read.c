@@ -442,6 +442,34 @@ static struct orc_step *append_step(struct orc_trace *t)
     return step;
 }
 
+static enum orc_status read_happenings(struct orc_trace *t, struct orc_step *step,
+                                       const cJSON *json, const struct orc_place *place)
+{
+    enum orc_status status = read_ledger(step, json, place);
+    if (status == ORC_OK) {
+        status = read_events(t, step, json, place);
+    }
+    if (status == ORC_OK) {
+        status = read_races(t, step, json, place);
+    }
+    return status;
+}
+
+enum orc_status orc_step_read_unfinished(struct orc_trace *t, const cJSON *json,
+                                         const struct orc_place *place)
+{
+    memset(&t->unfinished, 0, sizeof t->unfinished);
+    enum orc_status status = orc_json_int(place, json, "step", &t->unfinished.number);
+    if (status == ORC_OK && t->unfinished.number < 1) {
+        status = orc_bad(place, "\"unfinished\" without a positive \"step\"");
+    }
+    if (status == ORC_OK) {
+        status = read_happenings(t, &t->unfinished, json, place);
+    }
+    t->stopped_inside = status == ORC_OK;
+    return status;
+}
+
 enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json, const struct orc_place *place)
 {
     struct orc_step *step = append_step(t);
@@ -469,13 +497,7 @@ enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json, const stru
         status = read_sketches(t, step, json, place);
     }
     if (status == ORC_OK) {
-        status = read_ledger(step, json, place);
-    }
-    if (status == ORC_OK) {
-        status = read_events(t, step, json, place);
-    }
-    if (status == ORC_OK) {
-        status = read_races(t, step, json, place);
+        status = read_happenings(t, step, json, place);
     }
     if (status == ORC_OK) {
         status = read_counts(step, json, place);

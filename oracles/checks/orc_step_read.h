@@ -9,6 +9,9 @@ enum { ORC_DIGITS_MIN = 9, ORC_DIGITS_MAX = 17 };
 /* Appends the step on this line to the trace. */
 ORC_CHECKED enum orc_status orc_step_read(struct orc_trace *trace, const cJSON *json,
                                           const struct orc_place *place);
+/* Reads what the end record tells of a step that did not finish: number, ledger, races, events. */
+ORC_CHECKED enum orc_status orc_step_read_unfinished(struct orc_trace *trace, const cJSON *json,
+                                                     const struct orc_place *place);
 /* Sorts the steps, joins repeated ones, indexes the records. false when memory is exhausted. */
 bool orc_steps_index(struct orc_trace *trace);
 

@@ -145,6 +145,8 @@ struct orc_trace {
     int first_step;
     struct orc_step *steps; /* sorted by number, no number twice */
     size_t step_count, step_capacity;
+    bool stopped_inside;        /* the end record tells of a step that did not finish */
+    struct orc_step unfinished; /* its number, ledger, races and events; nothing else is given */
     const struct orc_record **by_id; /* all records, sorted by id */
     size_t record_count;
     int lr_digits, clip_digits; /* significant digits with which they were printed, 9..17 */

@@ -89,6 +89,10 @@ static enum orc_status read_end(struct orc_trace *t, const cJSON *json,
     if (status == ORC_OK) {
         status = read_reach(t, json, place);
     }
+    const cJSON *unfinished = orc_json_get(json, "unfinished");
+    if (status == ORC_OK && cJSON_IsObject(unfinished)) {
+        status = orc_step_read_unfinished(t, unfinished, place);
+    }
     return status;
 }
 

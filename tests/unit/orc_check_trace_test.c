@@ -231,3 +231,36 @@ Test(trace, first_difference_is_named)
     orc_trace_free(resumed);
     orc_trace_free(healthy);
 }
+
+/* A run that stopped in step 1: the end record alone tells why. %d: spurious refusals. */
+static const char stopped[] =
+    "{\"type\":\"end\",\"steps\":0,\"status\":\"device memory\",\"unfinished\":{\"step\":1,"
+    "\"ledger\":{\"budget\":100,\"live\":60,\"cached\":30,\"pending\":0,\"deferred\":0,\"free\":10,"
+    "\"peak\":60,\"host\":0,\"mallocs\":5,\"frees\":2,\"ooms\":1,\"spurious_ooms\":%d,"
+    "\"reclaims\":0},\"races\":[],\"race_count\":0,\"events\":[]}}\n";
+
+static struct orc_verdict memory_of_stopped(int spurious)
+{
+    char text[1024];
+    struct orc_error error = {""};
+    struct orc_verdict verdicts[ORC_CHECK_COUNT];
+    orc_trace *t = NULL;
+    const int head = snprintf(text, sizeof text, "%s", header);
+    snprintf(text + head, sizeof text - (size_t)head, stopped, spurious);
+    cr_assert_eq(read_text(text, &t, &error), ORC_OK, "%s", error.text);
+    cr_assert_not(orc_trace_ended(t));
+    const struct orc_case c = {.subject = t};
+    cr_assert_eq(orc_judge(&c, NULL, verdicts, &error), ORC_OK, "%s", error.text);
+    orc_trace_free(t);
+    return verdicts[ORC_CHECK_memory];
+}
+
+Test(trace, a_step_that_did_not_finish_is_judged_by_memory)
+{
+    const struct orc_verdict spurious = memory_of_stopped(1);
+    cr_expect(spurious.applicable && spurious.fired);
+    cr_expect_eq(spurious.step, 1);
+    const struct orc_verdict honest = memory_of_stopped(0);
+    cr_expect(honest.applicable);
+    cr_expect_not(honest.fired);
+}
