@@ -76,7 +76,7 @@ void har_lab_train_args(const struct har_bench *bench, const struct har_train *t
 HAR_CHECKED enum har_status har_lab_make_folder(const char *path, struct har_error *error);
 /* Removes a folder with all it holds, best effort; only below `root`. */
 void har_lab_remove(const char *root, const char *path);
-/* Removes what killed harnesses left half-done: run folders named by a process, new- files of caches. */
+/* Removes what killed harnesses left half-done: run folders of a process, new- files of caches. */
 void har_lab_remove_stale(const char *out);
 /* Last line of a log that says something, "" when there is none. */
 void har_lab_last_line(const char *path, char *out, size_t size);
