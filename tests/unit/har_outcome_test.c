@@ -133,7 +133,9 @@ static void expect_join(const enum har_outcome *repeats, size_t count, enum har_
 
 Test(har_outcome, repeats_join_as_the_design_says)
 {
-    enum { D = HAR_OUTCOME_detected, M = HAR_OUTCOME_missed, N = HAR_OUTCOME_not_infected };
+    const enum har_outcome D = HAR_OUTCOME_detected;
+    const enum har_outcome M = HAR_OUTCOME_missed;
+    const enum har_outcome N = HAR_OUTCOME_not_infected;
     expect_join((const enum har_outcome[]){D, D}, 2, HAR_OUTCOME_detected, 2, 2);
     expect_join((const enum har_outcome[]){D, N}, 2, HAR_OUTCOME_detected, 1, 1);
     expect_join((const enum har_outcome[]){D, M}, 2, HAR_OUTCOME_flaky, 1, 2);
