@@ -18,7 +18,8 @@ const char *orc_regime_name(enum orc_regime regime)
 
 double orc_regime_margin(enum orc_regime regime)
 {
-    return regime == ORC_REGIME_later ? ORC_MARGIN_DRIFT : ORC_MARGIN;
+    const bool amplified = regime == ORC_REGIME_later || regime == ORC_REGIME_amplified;
+    return amplified ? ORC_MARGIN_DRIFT : ORC_MARGIN;
 }
 
 static uint64_t mix(uint64_t hash, const char *text)

@@ -10,23 +10,25 @@ enum { ORC_BOUNDS_SCHEMA = 1 };
 /* Fewer healthy runs than this say nothing about spread: with two, leaving one out leaves one. */
 enum { ORC_RUNS_MIN = 3 };
 
-/* A bound is a margin times the largest of the healthy runs' numbers. Chosen before any fault was
- * judged, on healthy runs alone.
+/* A bound is a margin times the largest of the healthy runs' numbers. The margins were chosen on
+ * healthy runs alone, before any fault was judged; regime `amplified` was split off later, after a
+ * healthy run of a campaign had raised an alarm, and campaign seeds were drawn anew then.
  *
  * ORC_MARGIN is for numbers without drift. Runs differ by a factor that is roughly log-normal; with
  * a log spread of 0.5 the largest of 20 lies near exp(1.87 * 0.5), and 4 times that is 4.6 standard
  * deviations from the centre (2e-6 a run); with a spread of 1, 3.3 (6e-4).
  *
- * ORC_MARGIN_DRIFT is for numbers after the first step. There both stacks hold different weights,
- * and AdamW amplifies rounding where a gradient is near zero: one run in twenty has such an event.
+ * ORC_MARGIN_DRIFT is for numbers after the first step, and for what AdamW made of the first. Later
+ * both stacks hold different weights, and AdamW amplifies rounding where a gradient is near zero:
+ * one run in twenty has such an event.
  * What is divided by the drift still has a tail; 10 times the largest of 20 leaves room for it. */
 #define ORC_MARGIN 4.0
 #define ORC_MARGIN_DRIFT 10.0
 
 /* Where rounding alone acts (first step: same weights bit for bit), where AdamW has amplified it
- * (later; single tensors of updates and parameters in every step), and numbers that neither reaches
- * (any). */
-#define ORC_REGIMES(X) X(first) X(later) X(any)
+ * (amplified: the typical update of the first step; later: what follows it, and single tensors of
+ * updates and parameters in every step), and numbers that neither reaches (any). */
+#define ORC_REGIMES(X) X(first) X(amplified) X(later) X(any)
 enum orc_regime {
 #define ORC_ROW_(name) ORC_REGIME_##name,
     ORC_REGIMES(ORC_ROW_)

@@ -166,8 +166,10 @@ static void report_typical(struct orc_probe *probe, const struct unit *unit, con
     }
     qsort(values, count, sizeof *values, by_value);
     const double median = values[count / 2];
+    /* What AdamW made of the gradient has its tail from the first step on. */
+    const bool first = orc_regime_at(unit->step) == ORC_REGIME_first;
     const struct orc_item item = {.step = unit->step,
-                                  .regime = orc_regime_at(unit->step),
+                                  .regime = first ? ORC_REGIME_amplified : ORC_REGIME_later,
                                   .group = orc_group_name(unit->group),
                                   .class_name = family,
                                   .part = part,
