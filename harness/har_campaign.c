@@ -158,7 +158,9 @@ static void take_numbers(struct har_campaign *c, const struct raw_campaign *raw)
     c->memory_mb = value_or(raw->memory_mb, c->memory_mb);
 }
 
-static enum har_status take_families(struct har_campaign *c, const char *const *names, size_t count,
+/* `source` is the file or the option that named them. */
+static enum har_status take_families(struct har_campaign *c, const char *source,
+                                     const char *const *names, size_t count,
                                      struct har_error *error)
 {
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
@@ -167,7 +169,7 @@ static enum har_status take_families(struct har_campaign *c, const char *const *
     for (size_t i = 0; i < count; i++) {
         enum mut_family family;
         if (!family_find(names[i], &family)) {
-            return har_fail(error, HAR_EUSAGE, "unknown family '%s'", names[i]);
+            return har_fail(error, HAR_EUSAGE, "%s: unknown family '%s'", source, names[i]);
         }
         c->families[family] = true;
     }
@@ -239,9 +241,13 @@ enum har_status har_campaign_load(const char *path, struct har_campaign *out,
     if (status == HAR_OK && !take_texts(out, path, raw)) {
         status = har_fail(error, HAR_EMEMORY, "%s: no memory", path);
     }
+    if (status == HAR_OK && raw->seed != NULL && *raw->seed < 0) {
+        status = har_fail(error, HAR_EUSAGE, "%s: seed must not be negative", path);
+    }
     if (status == HAR_OK) {
         take_numbers(out, raw);
-        status = take_families(out, (const char *const *)raw->families, raw->families_count, error);
+        status = take_families(out, path, (const char *const *)raw->families, raw->families_count,
+                               error);
     }
     if (status == HAR_OK) {
         status = take_doses(out, raw, error);
@@ -276,16 +282,6 @@ enum har_status har_campaign_of_recipe(const char *recipe, struct har_campaign *
     return HAR_OK;
 }
 
-static enum har_status check_range(const char *name, int value, int least, int most,
-                                   struct har_error *error)
-{
-    if (value < least || value > most) {
-        return har_fail(error, HAR_EUSAGE, "%s must lie in [%d, %d], not %d", name, least, most,
-                        value);
-    }
-    return HAR_OK;
-}
-
 static enum har_status check_all(const struct har_campaign *c, struct har_error *error)
 {
     const struct {
@@ -303,10 +299,9 @@ static enum har_status check_all(const struct har_campaign *c, struct har_error 
         {"memory_mb", c->memory_mb, 0, 1 << 24},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        const enum har_status status =
-            check_range(ranges[i].name, ranges[i].value, ranges[i].least, ranges[i].most, error);
-        if (status != HAR_OK) {
-            return status;
+        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most) {
+            return har_fail(error, HAR_EUSAGE, "%s: %s must lie in [%d, %d], not %d", c->path,
+                            ranges[i].name, ranges[i].least, ranges[i].most, ranges[i].value);
         }
     }
     if (c->recipe_count >= HAR_SEED_GAP / HAR_SEED_BLOCK) {
@@ -316,7 +311,7 @@ static enum har_status check_all(const struct har_campaign *c, struct har_error 
     for (size_t i = 0; i < c->check_count; i++) {
         enum orc_check_id id;
         if (!orc_check_find(c->checks[i], &id)) {
-            return har_fail(error, HAR_EUSAGE, "unknown check '%s'", c->checks[i]);
+            return har_fail(error, HAR_EUSAGE, "%s: unknown check '%s'", c->path, c->checks[i]);
         }
     }
     if (c->planted != NULL && mut_fault_find(c->planted) == NULL) {
@@ -362,7 +357,7 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     }
     enum har_status status = HAR_OK;
     if (o->families.count > 0) {
-        status = take_families(c, o->families.items, o->families.count, error);
+        status = take_families(c, "--family", o->families.items, o->families.count, error);
     }
     return status == HAR_OK ? check_all(c, error) : status;
 }

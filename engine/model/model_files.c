@@ -108,7 +108,8 @@ static enum eng_status find_tensor(const struct mapped *f, const struct eng_tens
     }
     const json_int_t begin = json_integer_value(json_array_get(offsets, 0));
     const json_int_t end = json_integer_value(json_array_get(offsets, 1));
-    if (begin < 0 || end - begin != t->elements * (int64_t)sizeof(float) ||
+    if (json_array_size(offsets) != 2 || begin < 0 || end < begin ||
+        end - begin != t->elements * (int64_t)sizeof(float) ||
         (uint64_t)end > f->size - f->payload) {
         return eng_fail(error, ENG_EINPUT, "%s: tensor '%s' has bad data offsets", f->path, t->name);
     }

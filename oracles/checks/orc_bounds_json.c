@@ -149,7 +149,8 @@ static enum orc_status need_number(const struct orc_place *place, const cJSON *o
                                    const char *key, double least, double most, double *out)
 {
     const cJSON *value = orc_json_get(object, key);
-    if (!cJSON_IsNumber(value) || !(value->valuedouble >= least && value->valuedouble <= most)) {
+    if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble) ||
+        !(value->valuedouble >= least && value->valuedouble <= most)) {
         return orc_bad(place, "\"%s\" is missing or out of range", key);
     }
     *out = value->valuedouble;

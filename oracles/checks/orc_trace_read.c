@@ -82,6 +82,9 @@ static enum orc_status read_end(struct orc_trace *t, const cJSON *json,
         t->ended = strcmp(status_text, "ok") == 0;
         status = orc_json_int(place, json, "fault_reached", &t->fault_reached);
     }
+    if (status == ORC_OK && t->fault_reached < -1) {
+        status = orc_bad(place, "\"fault_reached\" is not a step");
+    }
     if (status == ORC_OK) {
         status = orc_json_texts(place, json, "features", &t->arena, NULL, &t->features,
                                 &t->feature_count);
