@@ -1,0 +1,205 @@
+/* Truncation, labels and packing of drawn documents against a naive version of corpus/RECIPE.md.
+ * The input draws context, rule, then documents as lengths and masks. Called by libFuzzer and
+ * replay_main.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "labels.h"
+#include "packing.h"
+
+enum { CONTEXT_MAX = 40, DOCUMENT_MAX = 64, PAD = 7 };
+
+struct document {
+    int32_t ids[DOCUMENT_MAX];
+    uint8_t supervised[DOCUMENT_MAX];
+    size_t count;
+};
+
+/* A token's bits: 0 = supervised; the rest is its id. */
+static bool draw_document(struct fuzz_input *in, struct document *d)
+{
+    if (in->at >= in->end) {
+        return false;
+    }
+    d->count = (size_t)fuzz_between(in, 1, DOCUMENT_MAX);
+    for (size_t i = 0; i < d->count; i++) {
+        const unsigned byte = fuzz_byte(in);
+        d->ids[i] = (int32_t)(byte >> 1);
+        d->supervised[i] = byte & 1;
+    }
+    return true;
+}
+
+/* The cut by definition, in place; count 0 = dropped. */
+static void cut_by_definition(struct document *d, size_t context, enum eng_truncate rule)
+{
+    if (d->count <= context) {
+        return;
+    }
+    if (rule == ENG_DROP) {
+        d->count = 0;
+        return;
+    }
+    const size_t first = rule == ENG_KEEP_END ? d->count - context : 0;
+    memmove(d->ids, d->ids + first, context * sizeof *d->ids);
+    memmove(d->supervised, d->supervised + first, context);
+    d->count = context;
+}
+
+static bool learns_by_definition(const struct document *d)
+{
+    bool learns = false;
+    for (size_t i = 1; i < d->count; i++) {
+        learns = learns || d->supervised[i];
+    }
+    return learns;
+}
+
+/* What a row holds, column by column. */
+struct naive {
+    int32_t ids[CONTEXT_MAX], labels[CONTEXT_MAX], positions[CONTEXT_MAX], segments[CONTEXT_MAX];
+    int32_t first[CONTEXT_MAX];
+    int used, documents;
+};
+
+static void place_by_definition(struct naive *row, const struct document *d)
+{
+    const int first = row->used;
+    for (size_t i = 0; i < d->count; i++) {
+        const int c = row->used++;
+        row->ids[c] = d->ids[i];
+        row->labels[c] = i + 1 < d->count && d->supervised[i + 1] ? d->ids[i + 1] : -100;
+        row->positions[c] = (int32_t)i;
+        row->segments[c] = row->documents;
+        row->first[c] = first;
+    }
+    row->documents++;
+}
+
+static int finish_by_definition(struct naive *row, int context)
+{
+    const int first = row->used;
+    int labels = 0;
+    for (int c = first; c < context; c++) {
+        row->ids[c] = PAD;
+        row->labels[c] = -100;
+        row->positions[c] = c - first;
+        row->segments[c] = row->documents;
+        row->first[c] = first;
+    }
+    for (int c = 0; c < context; c++) {
+        labels += row->labels[c] != -100;
+    }
+    return labels;
+}
+
+/* The row under test has arrays of exactly its size. */
+static struct eng_row make_row(int context)
+{
+    struct eng_row row = {.context = context, .pad = PAD};
+    const size_t bytes = (size_t)context * sizeof(int32_t);
+    int32_t **const arrays[] = {&row.ids, &row.labels, &row.positions, &row.segments, &row.first};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        *arrays[i] = malloc(bytes);
+        fuzz_require(*arrays[i] != NULL);
+        memset(*arrays[i], 0x5A, bytes);
+    }
+    row.supervised = malloc((size_t)context);
+    fuzz_require(row.supervised != NULL);
+    memset(row.supervised, 1, (size_t)context);
+    return row;
+}
+
+static void free_row(struct eng_row *row)
+{
+    free(row->ids);
+    free(row->labels);
+    free(row->positions);
+    free(row->segments);
+    free(row->first);
+    free(row->supervised);
+}
+
+static void finish_row(struct eng_row *row, struct naive *wanted)
+{
+    const size_t bytes = (size_t)row->context * sizeof(int32_t);
+    const int labels = finish_by_definition(wanted, row->context);
+    fuzz_require(row->used == wanted->used && row->documents == wanted->documents);
+    fuzz_require(eng_packing_finish(row) == labels);
+    fuzz_require(memcmp(row->ids, wanted->ids, bytes) == 0);
+    fuzz_require(memcmp(row->labels, wanted->labels, bytes) == 0);
+    fuzz_require(memcmp(row->positions, wanted->positions, bytes) == 0);
+    fuzz_require(memcmp(row->segments, wanted->segments, bytes) == 0);
+    fuzz_require(memcmp(row->first, wanted->first, bytes) == 0);
+    *wanted = (struct naive){.used = 0};
+    eng_packing_begin(row);
+}
+
+/* Marks against a look at every span for every byte. */
+static void check_marks(struct fuzz_input *in)
+{
+    struct eng_span spans[8];
+    struct eng_token items[16];
+    uint8_t marks[16];
+    struct eng_rendered text = {.answers = spans};
+    struct eng_tokens tokens = {.items = items};
+    size_t border = 0;
+    const size_t span_count = fuzz_byte(in) % 9;
+    for (; text.answer_count < span_count; text.answer_count++) {
+        const size_t start = border + fuzz_byte(in) % 8;
+        border = start + 1 + fuzz_byte(in) % 8;
+        spans[text.answer_count] = (struct eng_span){start, border};
+    }
+    uint32_t start = 0;
+    const size_t token_count = fuzz_byte(in) % 17;
+    for (; tokens.count < token_count; start += 1 + fuzz_byte(in) % 8) {
+        items[tokens.count++] = (struct eng_token){1, start};
+    }
+    for (int mask = ENG_MASK_ASSISTANT; mask <= ENG_MASK_ALL; mask++) {
+        eng_labels_mark(&tokens, &text, (enum eng_mask)mask, marks);
+        for (size_t t = 0; t < tokens.count; t++) {
+            bool inside = mask == ENG_MASK_ALL;
+            for (size_t s = 0; s < text.answer_count; s++) {
+                inside =
+                    inside || (items[t].start >= spans[s].start && items[t].start < spans[s].end);
+            }
+            fuzz_require((marks[t] != 0) == inside);
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input in = {data, data + size};
+    const int context = fuzz_between(&in, 2, CONTEXT_MAX);
+    const enum eng_truncate rule = (enum eng_truncate)(fuzz_byte(&in) % 3);
+    check_marks(&in);
+    struct eng_row row = make_row(context);
+    struct naive wanted = {.used = 0};
+    struct document drawn;
+    eng_packing_begin(&row);
+    while (draw_document(&in, &drawn)) {
+        const struct eng_cut cut = eng_packing_cut(drawn.count, (size_t)context, rule);
+        struct document d = drawn;
+        cut_by_definition(&d, (size_t)context, rule);
+        fuzz_require(cut.count == d.count);
+        fuzz_require(cut.first + cut.count <= drawn.count);
+        fuzz_require(memcmp(drawn.ids + cut.first, d.ids, d.count * sizeof *d.ids) == 0);
+        const uint8_t *const supervised = drawn.supervised + cut.first;
+        fuzz_require(eng_packing_has_label(supervised, cut.count) == learns_by_definition(&d));
+        if (!learns_by_definition(&d)) {
+            continue;
+        }
+        const bool fits = (int)d.count <= context - wanted.used;
+        fuzz_require(eng_packing_fits(&row, cut.count) == fits);
+        if (!fits) {
+            finish_row(&row, &wanted);
+        }
+        eng_packing_place(&row, drawn.ids + cut.first, supervised, cut.count);
+        place_by_definition(&wanted, &d);
+    }
+    finish_row(&row, &wanted);
+    free_row(&row);
+    return 0;
+}
