@@ -6,7 +6,8 @@
     X(accum) X(accum_unequal) X(packed) X(padded) X(truncated) X(skipped) X(clipped) X(tied)       \
     X(untied) X(gqa) X(two_epochs) X(eval) X(checkpoint) X(resumed) X(multi_turn) X(system)        \
     X(no_system) X(edge_space) X(control_text) X(non_ascii) X(weight_decay) X(warmup) X(decay)     \
-    X(pad_is_eos) X(layers2) X(square) X(late_positions) X(lazy) X(pct) X(tasks) X(oom_at) X(tight)
+    X(pad_is_eos) X(layers2) X(square) X(late_positions) X(lazy) X(pct) X(tasks) X(oom_at)         \
+    X(tight) X(joined) X(decomposed)
 
 enum eng_feature_index {
 #define ENG_ROW_(name) ENG_FEATURE_INDEX_##name,
@@ -15,7 +16,7 @@ enum eng_feature_index {
     ENG_FEATURE_COUNT
 };
 enum eng_feature_bit {
-#define ENG_ROW_(name) ENG_FEATURE_##name = 1u << ENG_FEATURE_INDEX_##name,
+#define ENG_ROW_(name) ENG_FEATURE_##name = 1ull << ENG_FEATURE_INDEX_##name,
     ENG_FEATURES(ENG_ROW_)
 #undef ENG_ROW_
 };

@@ -53,6 +53,11 @@ ROW_FN float adamw_element(const struct adamw_step *s, float param, float *m, fl
     return FAULT(adamw_decoupled, adamw_delta(s, param, m, v, g, s->decay));
 }
 
+ROW_FN float adamw_moved(float param, float update)
+{
+    return FAULT(adamw_moved, param + update);
+}
+
 ROW_KERNEL(adamw, 256)
 {
     const struct k_chunk chunk = a->chunks[row];
@@ -68,11 +73,12 @@ ROW_KERNEL(adamw, 256)
         float *ROW_RESTRICT update = a->update + chunk.offset;
         ROW_FOR(i, chunk.count) {
             update[i] = adamw_element(&step, param[i], &m[i], &v[i], grad[i]);
-            param[i] += update[i];
+            param[i] = adamw_moved(param[i], update[i]);
         }
     } else {
         ROW_FOR(i, chunk.count) {
-            param[i] += adamw_element(&step, param[i], &m[i], &v[i], grad[i]);
+            const float update = adamw_element(&step, param[i], &m[i], &v[i], grad[i]);
+            param[i] = adamw_moved(param[i], update);
         }
     }
     if (FAULT(adamw_zero, a->zero_grad != 0)) {

@@ -76,11 +76,11 @@ enum eng_status eng_documents_check(struct eng_documents *documents, struct eng_
     return status;
 }
 
-static uint32_t chat_features(const struct eng_documents *d)
+static uint64_t chat_features(const struct eng_documents *d)
 {
     const struct eng_conversation *const chat = &d->conversation;
     const bool system = chat->messages[0].role == ENG_ROLE_SYSTEM;
-    uint32_t features = system ? ENG_FEATURE_system : ENG_FEATURE_no_system;
+    uint64_t features = system ? ENG_FEATURE_system : ENG_FEATURE_no_system;
     if (chat->message_count - (system ? 1 : 0) > 2) {
         features |= ENG_FEATURE_multi_turn;
     }
@@ -92,11 +92,29 @@ static uint32_t chat_features(const struct eng_documents *d)
         if (!eng_text_is_ascii(content)) {
             features |= ENG_FEATURE_non_ascii;
         }
+        if (!eng_text_is_composed(content)) {
+            features |= ENG_FEATURE_decomposed;
+        }
         if (eng_tokenizer_sees_control(d->tokenizer, content)) {
             features |= ENG_FEATURE_control_text;
         }
     }
     return features;
+}
+
+/* Whether some token begins before an answer and ends in it. */
+static bool has_joined_token(const struct eng_rendered *text, const struct eng_tokens *tokens)
+{
+    size_t i = 0;
+    for (size_t a = 0; a < text->answer_count; a++) {
+        while (i < tokens->count && tokens->items[i].start < text->answers[a].start) {
+            i++;
+        }
+        if (i < tokens->count && tokens->items[i].start > text->answers[a].start) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void set_id(struct eng_documents *d, size_t record)
@@ -133,6 +151,9 @@ static enum eng_status cut_document(struct eng_documents *d, struct eng_document
     }
     if (cut.count * 2 > d->context) {
         out->features |= ENG_FEATURE_late_positions;
+    }
+    if (has_joined_token(&d->rendered, &d->tokens)) {
+        out->features |= ENG_FEATURE_joined;
     }
     out->ids = ids;
     out->supervised = marks + cut.first;

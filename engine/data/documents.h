@@ -20,7 +20,7 @@ struct eng_document {
     size_t count;
     bool skipped; /* dropped, or nothing in it is learned */
     uint64_t text_hash, tokens_hash;
-    uint32_t features; /* ENG_FEATURE_* that this document brings */
+    uint64_t features; /* ENG_FEATURE_* that this document brings */
 };
 
 /* Everything but `kept` is set by the loader before the first call. */

@@ -28,7 +28,7 @@ struct eng_loader {
     uint32_t *order; /* of order_epoch; NULL without shuffling */
     uint64_t order_epoch;
     struct eng_position position;
-    uint32_t standing_features; /* of the options alone */
+    uint64_t standing_features; /* of the options alone */
 
     struct eng_step_batch batch;
     int32_t pad;

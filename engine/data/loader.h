@@ -61,7 +61,7 @@ struct eng_step_batch {
     size_t record_count;
     const char *const *skipped; /* ids */
     size_t skipped_count;
-    uint32_t features; /* ENG_FEATURE_* seen in this step */
+    uint64_t features; /* ENG_FEATURE_* seen in this step */
 };
 
 typedef struct eng_loader eng_loader;

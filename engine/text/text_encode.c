@@ -7,6 +7,7 @@
 
 #include "fault.h"
 #include "growth.h"
+#include "text_utf8.h"
 
 static enum eng_status begin(struct eng_tokens *out)
 {
@@ -89,6 +90,27 @@ static enum eng_status encode_between(const struct eng_encoder *encoder,
     return ENG_OK;
 }
 
+/* Encodes what a normaliser before the split would leave of the text; right only in a fault. */
+__attribute__((unused)) static enum eng_status
+encode_composed(const struct eng_encoder *encoder, const struct eng_rendered *text, size_t from,
+                size_t end, struct eng_tokens *out, struct eng_error *error)
+{
+    const size_t before = out->count;
+    const struct eng_text composed =
+        eng_text_composed((struct eng_text){text->bytes + from, end - from});
+    if (composed.bytes == NULL) {
+        return eng_fail(error, ENG_EHOSTMEM, "no memory for a composed text");
+    }
+    char *const bytes = (char *)(uintptr_t)composed.bytes;
+    const struct eng_rendered normal = {.bytes = bytes, .size = composed.size};
+    const enum eng_status status = encode_between(encoder, &normal, 0, normal.size, out, error);
+    for (size_t i = before; i < out->count; i++) {
+        out->items[i].start += (uint32_t)from;
+    }
+    free(bytes);
+    return status;
+}
+
 enum eng_status eng_encode_rendered(const struct eng_encoder *encoder,
                                     const struct eng_rendered *text, struct eng_tokens *out,
                                     struct eng_error *error)
@@ -106,7 +128,7 @@ enum eng_status eng_encode_rendered(const struct eng_encoder *encoder,
             continue;
         }
         const size_t end = FAULT(encode_border, control_at);
-        status = encode_between(encoder, text, at, end, out, error);
+        status = FAULT(encode_text, encode_between(encoder, text, at, end, out, error));
         at = end;
     }
     return status;

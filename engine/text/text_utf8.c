@@ -3,6 +3,9 @@
 #include "text_utf8.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
 
 static bool in_range(unsigned char byte, unsigned low, unsigned high)
 {
@@ -125,4 +128,26 @@ bool eng_text_is_ascii(struct eng_text text)
         }
     }
     return true;
+}
+
+struct eng_text eng_text_composed(struct eng_text text)
+{
+    utf8proc_uint8_t *bytes = NULL;
+    const utf8proc_ssize_t size =
+        utf8proc_map((const utf8proc_uint8_t *)text.bytes, (utf8proc_ssize_t)text.size, &bytes,
+                     UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    return (struct eng_text){(char *)bytes, size < 0 ? 0 : (size_t)size};
+}
+
+bool eng_text_is_composed(struct eng_text text)
+{
+    if (eng_text_is_ascii(text)) {
+        return true;
+    }
+    const struct eng_text composed = eng_text_composed(text);
+    const bool same =
+        composed.bytes == NULL ||
+        (composed.size == text.size && memcmp(composed.bytes, text.bytes, text.size) == 0);
+    free((void *)(uintptr_t)composed.bytes);
+    return same;
 }

@@ -16,3 +16,7 @@ struct eng_text eng_text_trim(struct eng_text text);
 /* Whether trimming would change the text. */
 bool eng_text_has_edge_space(struct eng_text text);
 bool eng_text_is_ascii(struct eng_text text);
+/* The text in Unicode's composed form (NFC) in memory the caller frees; NULL bytes: no memory. */
+struct eng_text eng_text_composed(struct eng_text text);
+/* Whether composing would leave the text as it is. */
+bool eng_text_is_composed(struct eng_text text);

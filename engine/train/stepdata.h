@@ -18,7 +18,7 @@ struct eng_step {
     int *micro_supervised;
     int supervised;
     int previous_supervised; /* of the step before */
-    uint32_t features;
+    uint64_t features;
     struct eng_position start; /* where its documents start */
     double lr;
     bool evaluated;

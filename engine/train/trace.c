@@ -378,7 +378,7 @@ enum eng_status eng_trace_step(struct eng_trace *trace, const struct eng_trainer
     return write_line(trace, l, error);
 }
 
-static void end_features(struct eng_text *l, uint32_t features)
+static void end_features(struct eng_text *l, uint64_t features)
 {
     static const char *const names[] = {
 #define ENG_ROW_(name) #name,

@@ -203,11 +203,11 @@ static enum eng_status open_parts(struct eng_trainer *t, struct eng_error *error
 }
 
 /* What the recipe alone says about the run's features. */
-static uint32_t recipe_features(const struct eng_trainer *t)
+static uint64_t recipe_features(const struct eng_trainer *t)
 {
     const struct eng_recipe *r = t->recipe;
     const struct eng_recipe_model *m = &r->model;
-    uint32_t f = m->tied != 0 ? ENG_FEATURE_tied : ENG_FEATURE_untied;
+    uint64_t f = m->tied != 0 ? ENG_FEATURE_tied : ENG_FEATURE_untied;
     f |= r->train.grad_accum > 1 ? ENG_FEATURE_accum : 0;
     f |= m->kv_heads > 1 && m->kv_heads < m->heads ? ENG_FEATURE_gqa : 0;
     f |= r->train.weight_decay > 0.0 ? ENG_FEATURE_weight_decay : 0;

@@ -97,7 +97,7 @@ struct eng_trainer {
     dev_event stats_ready;
     size_t races_seen;
     uint64_t mallocs_seen;
-    uint32_t features;
+    uint64_t features;
     int steps_done;
     double last_loss; /* of the last step read back */
     double first_loss;

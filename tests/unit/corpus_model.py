@@ -4,6 +4,7 @@ For corpus_test.py. Shares nothing with the engine or the oracles.
 """
 import json
 import os
+import unicodedata
 
 import jinja2
 import jinja2.ext
@@ -133,7 +134,8 @@ class Tokenizer:
         return self.cache[text]
 
     def encode(self, rendered):
-        """Tokens of a rendered text: list of (id, supervised)."""
+        """Tokens of a rendered text: list of (id, supervised). Notes whether one begins before an answer and ends in it."""
+        self.joined = False
         out = []
         text = "".join(character for character, _, _ in rendered)
         start = at = 0
@@ -156,6 +158,7 @@ class Tokenizer:
         for piece in PIECE.findall(text):
             for part in self.piece(piece):
                 out.append((self.vocab[part], spans[at]))
+                self.joined |= not spans[at] and any(spans[at:at + len(part)])
                 at += len(part)
         assert at == len(spans)
         return out
@@ -238,6 +241,7 @@ class Run:
         messages = record["messages"]
         contents = [message["content"] for message in messages]
         system = messages[0]["role"] == "system"
+        self.tokenizer.encode(render(self.template, messages))
         self.features.add("system" if system else "no_system")
         named = {
             "two_epochs": epoch > 0,
@@ -245,6 +249,8 @@ class Run:
             "edge_space": any(content != content.strip() for content in contents),
             "control_text": any(token in content for content in contents for token in self.tokenizer.control),
             "non_ascii": any(not content.isascii() for content in contents),
+            "decomposed": any(content != unicodedata.normalize("NFC", content) for content in contents),
+            "joined": self.tokenizer.joined,
         }
         self.features |= {name for name, present in named.items() if present}
 

@@ -86,7 +86,7 @@ Test(dev_fault, arguments_by_reference_are_silent_under_fifo_and_show_under_lazy
 Test(dev_fault, leaked_blocks_stay_live)
 {
     const struct toy_result right = run("none", DEV_SCHED_FIFO);
-    const struct toy_result wrong = run("dev_free_return.leaked:4", DEV_SCHED_FIFO);
+    const struct toy_result wrong = run("dev_free_return.leaked:250", DEV_SCHED_FIFO);
     /* One block of 64 floats is freed in each step. */
     cr_assert_eq(wrong.ledger.live_bytes, right.ledger.live_bytes + STEPS / 4 * 256);
     cr_assert_eq(wrong.numbers, right.numbers);
@@ -98,7 +98,7 @@ Test(dev_fault, coarse_rounding_takes_more_of_the_budget_and_exhausts_it)
     struct toy_result wrong = run("dev_malloc_size.coarse:1", DEV_SCHED_FIFO);
     cr_assert_gt(wrong.ledger.live_bytes, right.ledger.live_bytes);
     cr_assert_eq(wrong.numbers, right.numbers);
-    wrong = run("dev_malloc_size.coarse", DEV_SCHED_FIFO);
+    wrong = run("dev_malloc_size.coarse:64", DEV_SCHED_FIFO);
     cr_assert_eq(wrong.status, DEV_EOOM);
 }
 
@@ -180,11 +180,11 @@ Test(dev_fault, a_short_split_overlaps_the_neighbour_by_a_granule)
     struct bench t;
     char *first = NULL, *second = NULL;
     open_bench(&t, "dev_heap_split.one_granule_short", toy_conf(DEV_SCHED_FIFO, 0));
-    dev_step(t.d, 1);
-    cr_assert_eq(take(&t, t.a, KIB, (void **)&first), DEV_OK);
+    dev_step(t.d, 1); /* a block of more than a sixteenth of the budget */
+    cr_assert_eq(take(&t, t.a, 8 * KIB, (void **)&first), DEV_OK);
     cr_assert_eq(take(&t, t.b, KIB, (void **)&second), DEV_OK);
-    cr_assert_eq(second - first, KIB - 256);
-    cr_assert_eq(dev_fill(t.d, t.a, first, 1, KIB, "left"), DEV_OK);
+    cr_assert_eq(second - first, 8 * KIB - 256);
+    cr_assert_eq(dev_fill(t.d, t.a, first, 1, 8 * KIB, "left"), DEV_OK);
     cr_assert_eq(dev_fill(t.d, t.b, second, 1, KIB, "right"), DEV_OK);
     cr_assert_eq(dev_race_count(t.d), 1);
     cr_assert_eq(dev_free(t.d, first), DEV_OK);
@@ -205,6 +205,7 @@ static void after_refusal(struct bench *t, const char *fault, int *rows, enum de
     cr_assert_eq(dev_pinned(t->d, KIB, "host", (void **)&host), DEV_OK);
     cr_assert_eq(dev_fill(t->d, t->a, args.out, 0, KIB, "zero"), DEV_OK);
     const struct dev_span span = {args.out, KIB, DEV_READ_WRITE};
+    dev_step(t->d, 2);
     for (int i = 0; i < 2; i++) {
         launched[i] = dev_launch(t->d, t->a, TOY_COUNT_ROWS, KIB / 4, &args, &span, 1, "count");
     }
@@ -246,7 +247,7 @@ Test(dev_fault, operations_run_in_the_step_that_issued_them)
     void *ptr = NULL;
     const struct dev_conf conf = toy_conf(DEV_SCHED_LAZY, 0);
     /* Armed from step 2 on: the free of step 1 returns its block, those of step 2 do not. */
-    open_bench(&t, "dev_free_return.leaked:1@2", conf);
+    open_bench(&t, "dev_free_return.leaked:1000@2", conf);
     for (int step = 1; step <= 2; step++) {
         dev_step(t.d, step);
         cr_assert_eq(take(&t, t.a, KIB, &ptr), DEV_OK);

@@ -33,7 +33,7 @@ enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
 struct outcome {
     uint64_t digest;
-    uint32_t features;
+    uint64_t features;
 };
 
 static struct outcome run(const struct variant *v, const char *fault)
@@ -70,7 +70,7 @@ static struct outcome run(const struct variant *v, const char *fault)
 }
 
 /* Features a loader can see; a trigger that names others is for whole runs. */
-static bool trigger_holds(const char *trigger, uint32_t features)
+static bool trigger_holds(const char *trigger, uint64_t features)
 {
     static const char *const names[] = {
 #define ROW(name) #name,
@@ -80,9 +80,9 @@ static bool trigger_holds(const char *trigger, uint32_t features)
     char words[256];
     snprintf(words, sizeof words, "%s", trigger);
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " ")) {
-        uint32_t bit = 0;
+        uint64_t bit = 0;
         for (int i = 0; i < ENG_FEATURE_COUNT; i++) {
-            bit |= strcmp(names[i], word) == 0 ? 1u << i : 0;
+            bit |= strcmp(names[i], word) == 0 ? 1ull << i : 0;
         }
         cr_assert_neq(bit, 0, "no feature is named '%s'", word);
         if ((features & bit) == 0) {

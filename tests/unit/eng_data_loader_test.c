@@ -249,8 +249,8 @@ Test(eng_data_loader, an_unshuffled_pass_ends_after_the_last_record)
     fixture_remove(path);
 }
 
-static void expect_features(const char *text, const char *template_name, uint32_t wanted,
-                            uint32_t unwanted)
+static void expect_features(const char *text, const char *template_name, uint64_t wanted,
+                            uint64_t unwanted)
 {
     char *const path = fixture_file(text);
     const char *const files[] = {path};
@@ -260,9 +260,9 @@ static void expect_features(const char *text, const char *template_name, uint32_
     o.rows = 1;
     o.micro_count = 1;
     eng_loader *const loader = open_loader(&o);
-    const uint32_t seen = next_step(loader)->features;
-    cr_assert_eq(seen & wanted, wanted, "%s: %x lacks %x", text, seen, wanted & ~seen);
-    cr_assert_eq(seen & unwanted, 0, "%s: %x has %x", text, seen, seen & unwanted);
+    const uint64_t seen = next_step(loader)->features;
+    cr_assert_eq(seen & wanted, wanted, "%s: %lx lacks %lx", text, seen, wanted & ~seen);
+    cr_assert_eq(seen & unwanted, 0, "%s: %lx has %lx", text, seen, seen & unwanted);
     eng_loader_close(loader);
     fixture_remove(path);
 }
