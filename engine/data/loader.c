@@ -234,7 +234,8 @@ static enum eng_status peek(eng_loader *loader, const struct eng_document **out,
     const size_t count = loader->files.line_count;
     for (size_t skipped = 0; loader->shuffle || loader->position.index < count; skipped++) {
         const struct eng_document *document = NULL;
-        if (loader->shuffle && skipped > count) {
+        /* One that is placed can stand first in an epoch and last in the next. */
+        if (loader->shuffle && skipped > 2 * (count - 1)) {
             return eng_fail(error, ENG_EINPUT,
                             "%s: no record has a learned token within a context of %d tokens",
                             loader->files.files[0].path, loader->batch.context);

@@ -12,6 +12,7 @@
 #include "tokenizer.h"
 
 enum { RECORDS_MAX = 24, TOKENS_MAX = 512, COLUMNS_MAX = 512, PLACED_MAX = 256, STEPS = 4 };
+enum { SKIPPED_MAX = PLACED_MAX * 2 * RECORDS_MAX };
 
 static const char tokenizer_text[] =
     "{\"model\":{\"vocab\":{@BYTES@,\"aa\":256,\"ab\":257,\"aaab\":258},\"merges\":[\"a a\",\"a "
@@ -36,7 +37,7 @@ struct naive {
     int32_t ids[COLUMNS_MAX], labels[COLUMNS_MAX], positions[COLUMNS_MAX], segments[COLUMNS_MAX];
     size_t placed[PLACED_MAX], placed_count; /* records of this step, in order */
     uint64_t epochs[PLACED_MAX];
-    size_t skipped[PLACED_MAX], skipped_count;
+    size_t skipped[SKIPPED_MAX], skipped_count;
     int rows_filled;
 };
 
@@ -177,8 +178,7 @@ static void place(struct naive *n, int base, int *used, int document, size_t rec
     n->position++;
 }
 
-/* False when no record can ever be placed. */
-static bool fill_row(struct naive *n, int row)
+static void fill_row(struct naive *n, int row)
 {
     const int context = n->options->context;
     const int base = row * context;
@@ -186,11 +186,8 @@ static bool fill_row(struct naive *n, int row)
     int documents = 0;
     while (n->options->packing || documents == 0) {
         size_t record = record_at(n, n->position);
-        size_t tried = 0;
         while (record < n->record_count && n->documents[record].skipped) {
-            if (tried++ > n->record_count || n->skipped_count == PLACED_MAX) {
-                return false;
-            }
+            fuzz_require(n->skipped_count < SKIPPED_MAX);
             n->skipped[n->skipped_count++] = record;
             record = record_at(n, ++n->position);
         }
@@ -206,17 +203,22 @@ static bool fill_row(struct naive *n, int row)
         n->positions[base + c] = c - used;
         n->segments[base + c] = documents;
     }
-    return true;
 }
 
+/* False when the stream is endless and no record can ever be placed. */
 static bool naive_step(struct naive *n)
 {
+    bool hopeless = n->options->shuffle;
+    for (size_t i = 0; i < n->record_count; i++) {
+        hopeless = hopeless && n->documents[i].skipped;
+    }
+    if (hopeless) {
+        return false;
+    }
     n->placed_count = n->skipped_count = 0;
     n->rows_filled = 0;
     for (int row = 0; row < n->options->rows * n->options->micro_count; row++) {
-        if (!fill_row(n, row)) {
-            return false;
-        }
+        fill_row(n, row);
     }
     return true;
 }
