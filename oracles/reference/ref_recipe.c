@@ -319,6 +319,19 @@ static enum orc_ref_status syntax_error(const struct reader *r, struct fy_diag *
     return orc_ref_fail(r->error, ORC_REF_BAD, "%s:%d: %s", r->path, first->line, first->msg);
 }
 
+/* Whether control characters that YAML forbids stand in the file; libfyaml loops forever on some. */
+static enum orc_ref_status check_characters(const struct reader *r, const char *text, size_t size)
+{
+    int line = 1;
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if ((c < 0x20 && strchr("\t\n\r", c) == NULL) || c == '\0' || c == 0x7F)
+            return bad(r, line, "the file", "holds a control character");
+        line += c == '\n';
+    }
+    return ORC_REF_OK;
+}
+
 enum orc_ref_status orc_ref_recipe_load(const char *path, struct orc_ref_arena *arena,
                                         struct orc_ref_recipe *recipe, struct orc_ref_error *error)
 {
@@ -340,6 +353,8 @@ enum orc_ref_status orc_ref_recipe_load(const char *path, struct orc_ref_arena *
         status = orc_ref_fail(error, ORC_REF_INTERNAL, "%s: no memory", path);
         goto done;
     }
+    if ((status = check_characters(&r, file, bytes)) != ORC_REF_OK)
+        goto done;
     fy_diag_set_collect_errors(diag, true);
     const struct fy_parse_cfg parse = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG, .diag = diag};
     document = fy_document_build_from_string(&parse, file, bytes);
