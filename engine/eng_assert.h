@@ -1,5 +1,6 @@
-/* eng_assert(condition): for our own bugs only, on in every build, an expression without side effects.
- * Prints where and exits with status 9, an outcome of its own: never credited to an oracle. */
+/* eng_assert(condition): for our own bugs only, on in every build, an expression without side
+ * effects. Prints where and exits with status 9, an outcome of its own: never credited to an
+ * oracle. */
 #pragma once
 
 #include <stdbool.h>

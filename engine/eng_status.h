@@ -29,7 +29,8 @@ struct eng_error {
     char text[512];
 };
 
-/* Formats into error (may be NULL) and returns status, so that callers can `return eng_fail(...)`. */
+/* Formats into error (may be NULL) and returns status, so that callers can `return eng_fail(...)`.
+ */
 enum eng_status eng_fail(struct eng_error *error, enum eng_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int eng_status_exit_code(enum eng_status status);

@@ -2,12 +2,10 @@
  *
  * A row, in the list of its site:
  *   M(site, name, number, FAMILY, CLASS, EXPECT, DOSE, faulty expression, trigger, why, source)
- * number   stable, never reused; high byte = file, low byte counts up. A duplicate does not compile.
- * FAMILY   TEMPLATE TOKENIZER MASK DATA LOSS NUMERICS OPTIMIZER SCHEDULE STREAM ALLOCATOR HOST
- *          CHECKPOINT PRECISION
- * CLASS    where it first shows: BYTES IDS LABELS ACTIVATIONS LOSS GRADIENT UPDATE LATER MEMORY ORDER
- *          METRIC
- * EXPECT   KILL | EQUIVALENT("reason") | GAP("reason")
+ * number   stable, never reused; high byte = file, low byte counts up. A duplicate does not
+ * compile. FAMILY   TEMPLATE TOKENIZER MASK DATA LOSS NUMERICS OPTIMIZER SCHEDULE STREAM ALLOCATOR
+ * HOST CHECKPOINT PRECISION CLASS    where it first shows: BYTES IDS LABELS ACTIVATIONS LOSS
+ * GRADIENT UPDATE LATER MEMORY ORDER METRIC EXPECT   KILL | EQUIVALENT("reason") | GAP("reason")
  * DOSE     NONE | DOSE("unit", smallest, usual, largest); the expression reads mut_dose
  * trigger  feature names (corpus/RECIPE.md) the recipe must have, blank separated; "" = none
  * why      what goes wrong, one sentence

@@ -8,9 +8,9 @@
  *   if (FAULT(wait_copy, true)) { dev_wait(...); }                  a step that may be left out
  *
  * Without MUT_ENABLED the healthy expression is all that is compiled. With it the site becomes a
- * chain of conditionals over the rows that mutants/<file>.def lists for the site; the result is cast
- * back to the type of the healthy expression, so a wider faulty one cannot widen the healthy arm.
- * Sites are not nested and hold no comma outside parentheses. */
+ * chain of conditionals over the rows that mutants/<file>.def lists for the site; the result is
+ * cast back to the type of the healthy expression, so a wider faulty one cannot widen the healthy
+ * arm. Sites are not nested and hold no comma outside parentheses. */
 #pragma once
 
 #ifdef MUT_ENABLED

@@ -50,10 +50,10 @@ struct eng_position {
 struct eng_step_batch {
     int micro_count, rows, context;
     int32_t *ids;
-    int32_t *labels;    /* -100 = ignored */
-    int32_t *positions; /* within the document */
-    int32_t *segments;  /* document number within the row */
-    int32_t *first;     /* index within the row of the first token of the document */
+    int32_t *labels;       /* -100 = ignored */
+    int32_t *positions;    /* within the document */
+    int32_t *segments;     /* document number within the row */
+    int32_t *first;        /* index within the row of the first token of the document */
     int *micro_supervised; /* per micro-batch */
     int supervised;        /* sum of them */
     int rows_filled;       /* < micro_count * rows only at the end of an unshuffled pass */

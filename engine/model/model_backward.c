@@ -123,12 +123,11 @@ static void head_backward(struct backward *b)
     }
     input_grad(c, dnorm, h->logits, head, m->config.vocab, width, false, "lm_head input gradient");
     eng_chain_free(c, &h->logits);
-    const struct norm_grad norm = {
-        .x = h->input,
-        .rstd = FAULT(model_final_rstd, h->rstd),
-        .dout = dnorm,
-        .weight = eng_model_norm_offset(m),
-        .dx = b->dresidual};
+    const struct norm_grad norm = {.x = h->input,
+                                   .rstd = FAULT(model_final_rstd, h->rstd),
+                                   .dout = dnorm,
+                                   .weight = eng_model_norm_offset(m),
+                                   .dx = b->dresidual};
     norm_backward(c, &norm, "final norm backward");
     eng_chain_free(c, &dnorm);
     eng_model_free_head(c, h);
@@ -199,7 +198,8 @@ static void probs_grad(struct eng_chain *c, const float *dattn, const float *qkv
     eng_chain_gemm(c, &args, "probabilities gradient");
 }
 
-/* d(key or value) (+)= weights^T x over the nth query heads; weights are scores or probabilities. */
+/* d(key or value) (+)= weights^T x over the nth query heads; weights are scores or probabilities.
+ */
 static void kv_grad(struct eng_chain *c, const float *weights, const float *x, size_t x_outer,
                     int x_stride, float *dqkv, bool value, int nth)
 {
@@ -302,8 +302,8 @@ static void attention_block_backward(struct backward *b, int layer, struct eng_l
     float *dattn = eng_chain_malloc(c, tokens * (size_t)attn_width, "attention gradient");
     float *dqkv = eng_chain_malloc(c, tokens * (size_t)m->qkv_width, "qkv gradient");
     weight_grad(c, o, b->dresidual, s->attn, width, attn_width, "o_proj gradient");
-    input_grad(c, dattn, b->dresidual, o, width, attn_width,
-               FAULT(model_o_proj_transposed, false), "o_proj input gradient");
+    input_grad(c, dattn, b->dresidual, o, width, attn_width, FAULT(model_o_proj_transposed, false),
+               "o_proj input gradient");
     attention_backward(b, s, dattn, dqkv);
     if (FAULT(model_rope_backward, true)) {
         eng_model_rope(c, dqkv, b->input->positions, FAULT(model_rope_direction, -1.0f),

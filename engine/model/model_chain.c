@@ -18,8 +18,7 @@ float *eng_chain_malloc(struct eng_chain *c, size_t elements, const char *what)
 {
     void *ptr = NULL;
     if (c->status == DEV_OK) {
-        c->status =
-            dev_malloc(c->model->device, c->stream, elements * sizeof(float), what, &ptr);
+        c->status = dev_malloc(c->model->device, c->stream, elements * sizeof(float), what, &ptr);
     }
     return (float *)ptr;
 }
@@ -40,8 +39,7 @@ void eng_chain_copy(struct eng_chain *c, float *dst, const float *src, size_t el
                     const char *what)
 {
     if (c->status == DEV_OK) {
-        c->status =
-            dev_copy(c->model->device, c->stream, dst, src, elements * sizeof(float), what);
+        c->status = dev_copy(c->model->device, c->stream, dst, src, elements * sizeof(float), what);
     }
 }
 
@@ -56,8 +54,8 @@ void eng_chain_launch(struct eng_chain *c, enum k_id kernel, int rows, const voi
                       const struct dev_span *spans, size_t span_count, const char *what)
 {
     if (c->status == DEV_OK) {
-        c->status = dev_launch(c->model->device, c->stream, kernel, rows, args, spans, span_count,
-                               what);
+        c->status =
+            dev_launch(c->model->device, c->stream, kernel, rows, args, spans, span_count, what);
     }
 }
 

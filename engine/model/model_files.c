@@ -45,8 +45,8 @@ static enum eng_status mapped_header(struct mapped *f, struct eng_error *error)
     }
     json_error_t cause;
     f->payload = 8 + (size_t)length;
-    f->header = json_loadb((const char *)f->data + 8, (size_t)length, JSON_REJECT_DUPLICATES,
-                           &cause);
+    f->header =
+        json_loadb((const char *)f->data + 8, (size_t)length, JSON_REJECT_DUPLICATES, &cause);
     if (!json_is_object(f->header)) {
         return eng_fail(error, ENG_EINPUT, "%s: header is not a JSON object: %s", f->path,
                         f->header == NULL ? cause.text : "wrong type");
@@ -111,7 +111,8 @@ static enum eng_status find_tensor(const struct mapped *f, const struct eng_tens
     if (json_array_size(offsets) != 2 || begin < 0 || end < begin ||
         end - begin != t->elements * (int64_t)sizeof(float) ||
         (uint64_t)end > f->size - f->payload) {
-        return eng_fail(error, ENG_EINPUT, "%s: tensor '%s' has bad data offsets", f->path, t->name);
+        return eng_fail(error, ENG_EINPUT, "%s: tensor '%s' has bad data offsets", f->path,
+                        t->name);
     }
     *out = f->data + f->payload + begin;
     return ENG_OK;
@@ -148,19 +149,18 @@ enum eng_status eng_model_load(eng_model *model, dev_stream stream, const char *
     }
     const size_t extra = json_object_get(f.header, "__metadata__") != NULL;
     if (json_object_size(f.header) - extra > (size_t)model->params.tensor_count) {
-        status = eng_fail(error, ENG_EINPUT, "%s: holds %zu tensors, the recipe's model has %d", path,
-                          json_object_size(f.header) - extra, model->params.tensor_count);
+        status = eng_fail(error, ENG_EINPUT, "%s: holds %zu tensors, the recipe's model has %d",
+                          path, json_object_size(f.header) - extra, model->params.tensor_count);
     }
     for (int t = 0; status == ENG_OK && t < model->params.tensor_count; t++) {
         const struct eng_tensor *tensor = &model->tensors[t];
         const unsigned char *bytes = NULL;
         status = find_tensor(&f, tensor, &bytes, error);
         if (status == ENG_OK) {
-            status = eng_model_device_status(
-                model,
-                stage_in(model, stream, which + tensor->offset, bytes,
-                         (size_t)tensor->elements * sizeof(float)),
-                error);
+            status = eng_model_device_status(model,
+                                             stage_in(model, stream, which + tensor->offset, bytes,
+                                                      (size_t)tensor->elements * sizeof(float)),
+                                             error);
         }
     }
 done:

@@ -1,4 +1,5 @@
-/* The forward pass and the loss. Called by engine/train through model.h; must not know gradients. */
+/* The forward pass and the loss. Called by engine/train through model.h; must not know gradients.
+ */
 #include "model_forward.h"
 
 #include <math.h>
@@ -43,10 +44,9 @@ void eng_model_norm(struct eng_chain *c, const float *x, const float *weight, fl
                                             .rstd = rstd,
                                             .width = m->config.width,
                                             .eps = m->config.norm_eps};
-    const struct dev_span spans[] = {ENG_SPAN(x, tokens * width, DEV_READ),
-                                     ENG_SPAN(weight, width, DEV_READ),
-                                     ENG_SPAN(out, tokens * width, DEV_WRITE),
-                                     ENG_SPAN(rstd, tokens, DEV_WRITE)};
+    const struct dev_span spans[] = {
+        ENG_SPAN(x, tokens * width, DEV_READ), ENG_SPAN(weight, width, DEV_READ),
+        ENG_SPAN(out, tokens * width, DEV_WRITE), ENG_SPAN(rstd, tokens, DEV_WRITE)};
     eng_chain_launch(c, K_ID_rmsnorm_fwd, m->tokens, &args, ENG_SPANS(spans), what);
 }
 
@@ -188,8 +188,8 @@ static void allocate_layer(struct eng_chain *c, struct eng_layer_saved *s)
     s->attn_norm = eng_chain_malloc(c, stream, "attention norm");
     s->attn_rstd = eng_chain_malloc(c, tokens, "attention rstd");
     s->qkv = eng_chain_malloc(c, tokens * (size_t)m->qkv_width, "qkv");
-    s->probs = eng_chain_malloc(
-        c, tokens * (size_t)m->config.heads * (size_t)m->config.context, "probabilities");
+    s->probs = eng_chain_malloc(c, tokens * (size_t)m->config.heads * (size_t)m->config.context,
+                                "probabilities");
     s->attn = eng_chain_malloc(c, tokens * (size_t)m->config.heads * (size_t)m->head_dim,
                                "attention output");
     s->mid = eng_chain_malloc(c, stream, "mid residual");
@@ -229,8 +229,8 @@ static float *layer_forward(struct forward *f, int layer, struct eng_layer_saved
     const float *w = m->params.param;
     allocate_layer(c, s);
     float *out = eng_chain_malloc(c, stream, "residual");
-    eng_model_norm(c, s->input, w + eng_model_layer_offset(m, layer, ENG_W_ATTN_NORM),
-                   s->attn_norm, s->attn_rstd, "attention norm");
+    eng_model_norm(c, s->input, w + eng_model_layer_offset(m, layer, ENG_W_ATTN_NORM), s->attn_norm,
+                   s->attn_rstd, "attention norm");
     eng_chain_linear(c, s->qkv, s->attn_norm, w + eng_model_layer_offset(m, layer, ENG_W_Q),
                      m->qkv_width, width, false, "qkv");
     eng_model_rope(c, s->qkv, f->input->positions, 1.0f, "rope");
@@ -307,9 +307,9 @@ static void head_forward(struct forward *f, float *residual)
 
 void eng_model_free_layer(struct eng_chain *c, struct eng_layer_saved *s)
 {
-    float **const buffers[] = {&s->input, &s->attn_norm, &s->attn_rstd, &s->qkv,
-                               &s->probs, &s->attn,      &s->mid,       &s->mlp_norm,
-                               &s->mlp_rstd, &s->gate_up, &s->mlp};
+    float **const buffers[] = {&s->input,    &s->attn_norm, &s->attn_rstd, &s->qkv,
+                               &s->probs,    &s->attn,      &s->mid,       &s->mlp_norm,
+                               &s->mlp_rstd, &s->gate_up,   &s->mlp};
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
         eng_chain_free(c, buffers[i]);
     }
@@ -340,8 +340,9 @@ enum eng_status eng_model_forward(eng_model *model, dev_stream stream,
     }
     head_forward(&f, residual);
     loss(&f, inv_count, loss_sum, accumulate);
-    const enum eng_status status =
-        f.tap_status != ENG_OK ? f.tap_status : eng_model_device_status(model, f.chain.status, error);
+    const enum eng_status status = f.tap_status != ENG_OK
+                                       ? f.tap_status
+                                       : eng_model_device_status(model, f.chain.status, error);
     model->kept = status == ENG_OK && inv_count > 0.0f;
     if (!model->kept) {
         for (int l = 0; l < model->config.layers; l++) {

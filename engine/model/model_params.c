@@ -173,8 +173,8 @@ static enum dev_status upload_rope(eng_model *m, dev_stream stream)
         }
     }
     if (status == DEV_OK) {
-        status = upload(m, stream, cosine, count * sizeof *cosine, "rope cosine",
-                        (void **)&m->cosine);
+        status =
+            upload(m, stream, cosine, count * sizeof *cosine, "rope cosine", (void **)&m->cosine);
     }
     if (status == DEV_OK) {
         status = upload(m, stream, sine, count * sizeof *sine, "rope sine", (void **)&m->sine);
@@ -314,8 +314,8 @@ size_t eng_model_plan_bytes(const struct eng_model_config *c)
     const size_t stream = block_bytes(tokens * (size_t)c->width);
     const size_t layer = 5 * stream + 2 * block_bytes(tokens) + block_bytes(tokens * qkv) +
                          block_bytes(probs) + 3 * block_bytes(tokens * (size_t)c->ffn);
-    const size_t head = 2 * stream + 2 * block_bytes(tokens) +
-                        block_bytes(tokens * (size_t)c->vocab);
+    const size_t head =
+        2 * stream + 2 * block_bytes(tokens) + block_bytes(tokens * (size_t)c->vocab);
     /* Temporaries of the backward pass: two residual gradients, and the larger of a layer's two
      * halves. */
     const size_t attention = block_bytes(tokens * qkv) + block_bytes(probs) + 2 * stream;

@@ -20,11 +20,11 @@ struct eng_layer_saved {
 
 /* What follows the last layer. */
 struct eng_head_saved {
-    float *input; /* residual stream after the last layer (tokens, width) */
-    float *norm;  /* (tokens, width) */
-    float *rstd;  /* (tokens) */
+    float *input;  /* residual stream after the last layer (tokens, width) */
+    float *norm;   /* (tokens, width) */
+    float *rstd;   /* (tokens) */
     float *logits; /* (tokens, vocab); their gradient after the loss */
-    float *nll;   /* (tokens) */
+    float *nll;    /* (tokens) */
 };
 
 struct eng_model {
@@ -81,5 +81,8 @@ void eng_chain_launch(struct eng_chain *c, enum k_id kernel, int rows, const voi
 void eng_chain_linear(struct eng_chain *c, float *y, const float *x, const float *weight, int out,
                       int in, bool accumulate, const char *what);
 
-#define ENG_SPAN(ptr, elements, mode) {(ptr), (size_t)(elements) * sizeof(float), (mode)}
+#define ENG_SPAN(ptr, elements, mode)                                                              \
+    {                                                                                              \
+        (ptr), (size_t)(elements) * sizeof(float), (mode)                                          \
+    }
 #define ENG_SPANS(spans) (spans), sizeof(spans) / sizeof((spans)[0])

@@ -24,8 +24,8 @@ ENG_CHECKED enum eng_status eng_trace_step(struct eng_trace *trace, const struct
                                            struct eng_step *step,
                                            const struct eng_step_results *results,
                                            struct eng_error *error);
-/* Writes `end` with the status as a reason and closes the file; accepts NULL. `unfinished`: the step
- * the run stopped in, NULL when it stopped between steps. */
+/* Writes `end` with the status as a reason and closes the file; accepts NULL. `unfinished`: the
+ * step the run stopped in, NULL when it stopped between steps. */
 enum eng_status eng_trace_close(struct eng_trace *trace, const struct eng_trainer *t,
                                 const char *status, const struct eng_step *unfinished,
                                 struct eng_error *error);

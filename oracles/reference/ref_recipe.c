@@ -319,14 +319,16 @@ static enum orc_ref_status syntax_error(const struct reader *r, struct fy_diag *
     return orc_ref_fail(r->error, ORC_REF_BAD, "%s:%d: %s", r->path, first->line, first->msg);
 }
 
-/* Whether control characters that YAML forbids stand in the file; libfyaml loops forever on some. */
+/* libfyaml reads some control characters and cut directives without end, so neither may come. */
 static enum orc_ref_status check_characters(const struct reader *r, const char *text, size_t size)
 {
     int line = 1;
     for (size_t i = 0; i < size; i++) {
         const unsigned char c = (unsigned char)text[i];
-        if ((c < 0x20 && strchr("\t\n\r", c) == NULL) || c == '\0' || c == 0x7F)
+        if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F)
             return bad(r, line, "the file", "holds a control character");
+        if (c == '%' && (i == 0 || text[i - 1] == '\n' || text[i - 1] == '\r'))
+            return bad(r, line, "the file", "holds a directive");
         line += c == '\n';
     }
     return ORC_REF_OK;
