@@ -246,13 +246,16 @@ static enum har_status artifact_failed(const struct making *m, const struct har_
 {
     char line[300];
     har_lab_last_line(m->log, line, sizeof line);
-    const bool control = m->artifact->kind >= HAR_ARTIFACT_production;
-    const bool input = last->end == HAR_END_rejected || last->end == HAR_END_refused;
-    const enum har_status status = last->code == 74 ? HAR_EIO
-                                   : control        ? HAR_ECONTROL
-                                   : input          ? HAR_EUSAGE
-                                                    : HAR_EINTERNAL;
-    return har_fail(error, status, "recipe %s: the healthy %s run %s: %s (log %s; command: %.300s)",
+    /* Runs of one recipe go side by side: whichever is first to reject the input says so. A twin
+     * runs last, when the others have accepted it. */
+    const enum har_artifact_kind kind = m->artifact->kind;
+    const bool input = (last->end == HAR_END_rejected || last->end == HAR_END_refused) &&
+                       kind != HAR_ARTIFACT_twin;
+    const enum har_status status = last->code == 74                  ? HAR_EIO
+                                   : input                           ? HAR_EUSAGE
+                                   : kind >= HAR_ARTIFACT_production ? HAR_ECONTROL
+                                                                     : HAR_EINTERNAL;
+    return har_fail(error, status, "recipe %s: the unarmed %s run %s: %s (log %s; command: %.300s)",
                     m->artifact->bench->recipe.path, kind_names[m->artifact->kind],
                     har_end_text(last->end), line, m->log, m->line);
 }
