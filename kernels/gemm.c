@@ -4,7 +4,10 @@
  * Blocks of depth K_DEPTH go on with the chain of fmaf where the block before left it in C, so
  * blocking does not change bits. A block of B (K_DEPTH, K_COLS) and one of A (K_ROWS, K_DEPTH) are
  * packed into the caller's workspace, unless so little reads them that packing costs more than it
- * saves. */
+ * saves.
+ *
+ * Operands of a training step seldom lie in the caches of the core. So each tile is given the lines
+ * that are needed next: C of the tile after it and a share of the next block of A. */
 #include "gemm.h"
 
 #include <string.h>
@@ -14,12 +17,15 @@
 enum {
     K_DEPTH = 256,
     K_ROWS = 168,
-    K_COLS = 2048,
-    /* Up to this many columns (rows) per element of A (B), operands are read where they are. */
-    UNPACKED_COLS = 64,
+    K_COLS = 1024,
+    /* Up to this many columns (rows) per element of A (B), operands are read where they are; A that
+     * is stored transposed, and so read in short pieces, only up to the smaller number. */
+    UNPACKED_COLS = 256,
+    UNPACKED_COLS_TRANSPOSED = 64,
     UNPACKED_ROWS = 28,
     TILE_COLS_MAX = 64,
     PACK_SLACK = 64,
+    LINES_MAX = 256, /* of one tile */
     A_FLOATS = K_ROWS * K_DEPTH + PACK_SLACK,
     B_FLOATS = (K_COLS + TILE_COLS_MAX) * K_DEPTH
 };
@@ -34,9 +40,19 @@ struct problem {
     bool accumulate;
 };
 
+/* Cache lines of a part of an operand, and how far they have been asked for. */
+struct ahead {
+    const float *at;
+    ptrdiff_t stride;           /* between stretches of consecutive elements */
+    int stretches, line_floats; /* how many, how long */
+    int stretch, within;        /* the next line */
+};
+
 struct workspace {
     float a[A_FLOATS];
     float b[B_FLOATS];
+    const float *lines[LINES_MAX + 1];
+    int line_count;
 };
 
 /* A block of a problem: rows, columns and depth that are packed together. */
@@ -80,53 +96,164 @@ static void pack_block_b(const struct k_gemm_kernel *kernel, const struct proble
     }
 }
 
-/* Panels of rows are of nearly equal height, so that no tile is much lower than the others. */
-static void pack_block_a(const struct k_gemm_kernel *kernel, const struct problem *p,
-                         const struct block *s, int panels, struct workspace *w)
+static struct ahead ahead_of(const float *a, ptrdiff_t a_row, ptrdiff_t a_step, int rows, int depth)
 {
-    for (int i = 0; i < panels; i++) {
-        const int row = piece_begin(s->rows, panels, i);
-        const int rows = piece_begin(s->rows, panels, i + 1) - row;
+    return (struct ahead){.at = a,
+                          .stride = a_step == 1 ? a_row : a_step,
+                          .stretches = a_step == 1 ? rows : depth,
+                          .line_floats = a_step == 1 ? depth : rows};
+}
+
+static int lines_of(const struct ahead *next)
+{
+    return next->stretches * ((next->line_floats + K_GEMM_LINE - 1) / K_GEMM_LINE);
+}
+
+/* Puts up to `count` more lines on the list of the tile at hand. */
+static void ask_for(struct workspace *w, struct ahead *next, int count)
+{
+    for (; count > 0 && next->stretch < next->stretches && w->line_count < LINES_MAX; count--) {
+        w->lines[w->line_count++] = next->at + next->stretch * next->stride + next->within;
+        next->within += K_GEMM_LINE;
+        if (next->within >= next->line_floats) {
+            next->within = 0;
+            next->stretch++;
+        }
+    }
+}
+
+/* The same at once: for a panel of A that is read by the next tile already. */
+static void fetch(struct ahead next)
+{
+    for (int i = 0; i < next.stretches; i++) {
+        for (int j = 0; j < next.line_floats; j += K_GEMM_LINE) {
+            __builtin_prefetch(next.at + i * next.stride + j);
+        }
+    }
+}
+
+static void ask_for_c(struct workspace *w, const float *c, ptrdiff_t c_row, int rows, int cols)
+{
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < cols && w->line_count < LINES_MAX; j += K_GEMM_LINE) {
+            w->lines[w->line_count++] = c + i * c_row + j;
+        }
+    }
+}
+
+/* The block of A that follows a block of rows: further down, or at the top and deeper. */
+static struct ahead block_after(const struct problem *p, const struct block *s, int rows_there)
+{
+    const bool down = s->row + s->rows < p->row_end;
+    const int row = down ? s->row + s->rows : p->row_begin;
+    const int k = down ? s->k : s->k + s->depth;
+    if (!s->pack_a || k >= p->depth) {
+        return (struct ahead){.at = NULL};
+    }
+    return ahead_of(p->a + row * p->a_row + k * p->a_step, p->a_row, p->a_step,
+                    smaller(rows_there, p->row_end - row),
+                    down ? s->depth : smaller(K_DEPTH, p->depth - k));
+}
+
+/* Where the tile in rows [row, row + rows) finds A. */
+static void set_a(const struct problem *p, const struct block *s, const struct workspace *w,
+                  int row, struct k_gemm_tile *t)
+{
+    if (s->pack_a) {
+        t->a = w->a + (ptrdiff_t)row * s->depth;
+        t->a_row = 1;
+        t->a_step = t->rows;
+    } else {
+        t->a = p->a + (s->row + row) * p->a_row + s->k * p->a_step;
+        t->a_row = p->a_row;
+        t->a_step = p->a_step;
+    }
+}
+
+/* Where a panel of rows begins. They are of nearly equal height, so that no tile is much lower than
+ * the others. */
+static int panel_begin(const struct k_gemm_kernel *kernel, const struct block *s, int index)
+{
+    const int panels = (s->rows + kernel->tile_rows - 1) / kernel->tile_rows;
+    return index < panels ? piece_begin(s->rows, panels, index) : s->rows;
+}
+
+/* Lists what the tiles after t need: C of the next one, which is below t or at the top of the next
+ * column, and a share of the next block of A. */
+static void list_lines(const struct k_gemm_kernel *kernel, const struct block *s, int j,
+                       int rows_after, const struct problem *p, struct ahead *next_a, int share,
+                       struct k_gemm_tile *t, struct workspace *w)
+{
+    const int right = j + t->cols;
+    w->line_count = 0;
+    if (rows_after > 0) {
+        ask_for_c(w, t->c + t->rows * p->c_row, p->c_row, rows_after, t->cols);
+    } else if (right < s->cols) {
+        ask_for_c(w, p->c + s->row * p->c_row + (s->col + right), p->c_row,
+                  panel_begin(kernel, s, 1), smaller(kernel->tile_cols, s->cols - right));
+    }
+    ask_for(w, next_a, share);
+    w->lines[w->line_count] = w->lines[0];
+    t->lines = w->lines;
+    t->line_count = w->line_count + w->line_count % 2;
+}
+
+static void pack_block_a(const struct k_gemm_kernel *kernel, const struct problem *p,
+                         const struct block *s, struct workspace *w)
+{
+    int after = 0;
+    for (int i = 0; after < s->rows; i++) {
+        const int row = after;
+        after = panel_begin(kernel, s, i + 1);
         kernel->pack_a(w->a + (ptrdiff_t)row * s->depth,
                        p->a + (s->row + row) * p->a_row + s->k * p->a_step, p->a_row, p->a_step,
-                       rows, s->depth);
+                       after - row, s->depth);
+    }
+}
+
+/* Tiles of the columns from s->col + j on. */
+static void run_column(const struct k_gemm_kernel *kernel, const struct problem *p,
+                       const struct block *s, int j, struct ahead *next_a, int share,
+                       struct workspace *w)
+{
+    struct k_gemm_tile t = {.c_row = p->c_row,
+                            .cols = smaller(kernel->tile_cols, s->cols - j),
+                            .depth = s->depth,
+                            .load_c = p->accumulate || s->k > 0};
+    if (s->pack_b || t.cols < kernel->tile_cols) {
+        t.b = w->b + (ptrdiff_t)j * s->depth;
+        t.b_step = kernel->tile_cols;
+    } else {
+        t.b = p->b + s->k * p->b_step + (s->col + j);
+        t.b_step = p->b_step;
+    }
+    int after = 0;
+    for (int i = 0; after < s->rows; i++) {
+        const int row = after;
+        after = panel_begin(kernel, s, i + 1);
+        const int rows_after = panel_begin(kernel, s, i + 2) - after;
+        t.rows = after - row;
+        t.c = p->c + (s->row + row) * p->c_row + (s->col + j);
+        set_a(p, s, w, row, &t);
+        list_lines(kernel, s, j, rows_after, p, next_a, share, &t, w);
+        if (!s->pack_a && j == 0 && rows_after > 0) {
+            fetch(ahead_of(t.a + t.rows * p->a_row, p->a_row, p->a_step, rows_after, s->depth));
+        }
+        kernel->tile(&t);
     }
 }
 
 static void run_block(const struct k_gemm_kernel *kernel, const struct problem *p,
-                      const struct block *s, struct workspace *w)
+                      const struct block *s, struct ahead next_a, struct workspace *w)
 {
     const int panels = (s->rows + kernel->tile_rows - 1) / kernel->tile_rows;
+    const int columns = (s->cols + kernel->tile_cols - 1) / kernel->tile_cols;
+    const int share = (lines_of(&next_a) + panels * columns - 1) / (panels * columns);
     if (s->pack_a) {
-        pack_block_a(kernel, p, s, panels, w);
+        pack_block_a(kernel, p, s, w);
     }
     for (int j = 0; j < s->cols; j += kernel->tile_cols) {
-        struct k_gemm_tile t = {.c_row = p->c_row,
-                                .cols = smaller(kernel->tile_cols, s->cols - j),
-                                .depth = s->depth,
-                                .load_c = p->accumulate || s->k > 0};
-        if (s->pack_b || t.cols < kernel->tile_cols) {
-            t.b = w->b + (ptrdiff_t)j * s->depth;
-            t.b_step = kernel->tile_cols;
-        } else {
-            t.b = p->b + s->k * p->b_step + (s->col + j);
-            t.b_step = p->b_step;
-        }
-        for (int i = 0; i < panels; i++) {
-            const int row = piece_begin(s->rows, panels, i);
-            t.rows = piece_begin(s->rows, panels, i + 1) - row;
-            if (s->pack_a) {
-                t.a = w->a + (ptrdiff_t)row * s->depth;
-                t.a_row = 1;
-                t.a_step = t.rows;
-            } else {
-                t.a = p->a + (s->row + row) * p->a_row + s->k * p->a_step;
-                t.a_row = p->a_row;
-                t.a_step = p->a_step;
-            }
-            t.c = p->c + (s->row + row) * p->c_row + (s->col + j);
-            kernel->tile(&t);
-        }
+        run_column(kernel, p, s, j, &next_a, share, w);
     }
 }
 
@@ -150,7 +277,7 @@ static void run_problem(const struct k_gemm_kernel *kernel, const struct problem
         clear_c(p);
     }
     const int row_blocks = (rows + K_ROWS - 1) / K_ROWS;
-    struct block s = {.pack_a = cols > UNPACKED_COLS,
+    struct block s = {.pack_a = cols > (p->a_step == 1 ? UNPACKED_COLS : UNPACKED_COLS_TRANSPOSED),
                       .pack_b = rows > UNPACKED_ROWS || p->b_col != 1};
     for (int col = 0; col < cols; col += K_COLS) {
         s.col = p->col_begin + col;
@@ -161,7 +288,8 @@ static void run_problem(const struct k_gemm_kernel *kernel, const struct problem
             for (int i = 0; i < row_blocks; i++) {
                 s.row = p->row_begin + piece_begin(rows, row_blocks, i);
                 s.rows = p->row_begin + piece_begin(rows, row_blocks, i + 1) - s.row;
-                run_block(kernel, p, &s, w);
+                run_block(kernel, p, &s, block_after(p, &s, piece_begin(rows, row_blocks, 1) + 1),
+                          w);
             }
         }
     }

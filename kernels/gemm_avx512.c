@@ -1,6 +1,7 @@
 /* Micro-kernel of 14 x 32 floats for AVX-512: 28 accumulators, 2 vectors of B, broadcasts of A.
  * Used by gemm_x86.c alone, on CPUs that have it. */
 #include <immintrin.h>
+#include <stdint.h>
 
 #include "gemm_all.h"
 
@@ -83,6 +84,12 @@ static void tile(const struct k_gemm_tile *t)
     (t->a_row == 1 ? unit : wide)[t->rows - 1](t);
 }
 
+/* Fetches what lies `floats` behind p; there may be nothing. */
+static inline void fetch_ahead(const float *p, ptrdiff_t floats)
+{
+    _mm_prefetch((const char *)((uintptr_t)p + (uintptr_t)floats * sizeof *p), _MM_HINT_T0);
+}
+
 /* Transposes the 16 x 16 block r in registers: pairs, then fours, then lanes of four. */
 static inline void transpose(vec r[VEC_WIDTH])
 {
@@ -126,6 +133,7 @@ static void pack_transposed(float *to, ptrdiff_t to_step, const float *from, ptr
         for (int i = 0; i < VEC_WIDTH; i++) {
             const ptrdiff_t row = i < rows ? i : 0;
             r[i] = vec_part_load(from + row * from_row + k, i < rows ? part : (vec_part)0);
+            fetch_ahead(from + row * from_row + k, rows * from_row); /* the next panel */
         }
         transpose(r);
         const int steps = depth - k < VEC_WIDTH ? depth - k : VEC_WIDTH;
@@ -151,6 +159,7 @@ static void pack_a(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step,
     const vec_part part = vec_part_first(rows);
     for (int k = 0; k < depth; k++) {
         _mm512_storeu_ps(to + k * rows, vec_part_load(a + k * a_step, part));
+        fetch_ahead(a + k * a_step, 2 * ROWS);
     }
 }
 
@@ -169,6 +178,8 @@ static void pack_b(float *to, const float *b, ptrdiff_t b_step, ptrdiff_t b_col,
         _mm512_storeu_ps(to + k * COLS, vec_part_load(b + k * b_step, part0));
         _mm512_storeu_ps(to + k * COLS + VEC_WIDTH,
                          vec_part_load(b + k * b_step + VEC_WIDTH, part1));
+        fetch_ahead(b + k * b_step, COLS);
+        fetch_ahead(b + k * b_step, COLS + VEC_WIDTH);
     }
 }
 

@@ -16,7 +16,14 @@ struct k_gemm_tile {
     ptrdiff_t a_row, a_step, b_step, c_row;
     int rows, cols, depth;
     bool load_c;
+    /* Cache lines that later tiles need; fetching them meanwhile is worth it, but not needed. The
+     * count is even. */
+    const float *const *lines;
+    int line_count;
 };
+
+/* Floats of a cache line. */
+enum { K_GEMM_LINE = 16 };
 
 struct k_gemm_kernel {
     const char *name;

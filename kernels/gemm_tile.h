@@ -37,9 +37,20 @@
     }
 #define TILE_STEP_unit_(i) TILE_STEP_(i, a[i])
 #define TILE_STEP_wide_(i) TILE_STEP_(i, a[i * a_row])
+#define TILE_STEPS_(count, kind, steps)                                                            \
+    for (int step = 0; step < (steps); step++) {                                                   \
+        const vec b0 = vec_load(b);                                                                \
+        const vec b1 = vec_load(b + VEC_WIDTH);                                                    \
+        EACH_##count(TILE_STEP_##kind##_) a += a_step;                                             \
+        b += b_step;                                                                               \
+    }
 #define TILE_END_(i)                                                                               \
     vec_part_store(c + i * c_row, part0, c##i##_0);                                                \
     vec_part_store(c + i * c_row + VEC_WIDTH, part1, c##i##_1);
+
+/* Two lines are fetched every so many steps: often enough for what a tile is given, seldom enough
+ * not to wait for memory. */
+enum { STEPS_A_PAIR = 4 };
 
 /* Where C is not to be read, no column of it "exists" and the chains begin with 0. */
 #define TILE(count, kind)                                                                          \
@@ -55,14 +66,16 @@
         const vec_part old0 = vec_part_first(t->load_c ? t->cols : 0);                             \
         const vec_part old1 = vec_part_first(t->load_c ? t->cols - VEC_WIDTH : 0);                 \
         (void)a_row;                                                                               \
-        EACH_##count(TILE_BEGIN_)                                                                  \
-        for (int k = t->depth; k > 0; k--) {                                                       \
-            const vec b0 = vec_load(b);                                                            \
-            const vec b1 = vec_load(b + VEC_WIDTH);                                                \
-            EACH_##count(TILE_STEP_##kind##_)                                                      \
-            a += a_step;                                                                           \
-            b += b_step;                                                                           \
+        EACH_##count(TILE_BEGIN_) const float *const *line = t->lines;                             \
+        int left = t->depth;                                                                       \
+        for (int n = t->line_count; n > 0 && left >= STEPS_A_PAIR; n -= 2) {                       \
+            __builtin_prefetch(line[0]);                                                           \
+            __builtin_prefetch(line[1]);                                                           \
+            line += 2;                                                                             \
+            left -= STEPS_A_PAIR;                                                                  \
+            TILE_STEPS_(count, kind, STEPS_A_PAIR)                                                 \
         }                                                                                          \
+        TILE_STEPS_(count, kind, left)                                                             \
         EACH_##count(TILE_END_)                                                                    \
     }
 
