@@ -34,47 +34,69 @@ static void catch_signals(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-static double now(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void show_progress(void *context, const struct eng_trainer *t)
+/* Times of a run: elapsed, and of all processors together. The first step also pays for touching
+ * memory for the first time. */
+struct stopwatch {
+    bool show;
+    int steps;
+    double begin, first_end, last_end, first_end_processor, last_end_processor;
+};
+
+static void on_step(void *context, const struct eng_trainer *t)
 {
-    (void)context;
-    if (t->steps_done > 0) {
+    struct stopwatch *w = context;
+    w->last_end = seconds_of(CLOCK_MONOTONIC);
+    w->last_end_processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    if (w->steps++ == 0) {
+        w->first_end = w->last_end;
+        w->first_end_processor = w->last_end_processor;
+    }
+    if (w->show && t->steps_done > 0) {
         fprintf(stderr, "\r%s: step %d/%d, loss %.4f ", t->recipe->name,
                 t->first_step + t->steps_done - 1, t->last_step, t->last_loss);
     }
 }
 
-static void summary(const struct eng_trainer *t, double seconds)
+static void summary(const struct eng_trainer *t, const struct stopwatch *w)
 {
+    const double seconds = seconds_of(CLOCK_MONOTONIC) - w->begin;
     printf("%s: %d steps, loss %.6f -> %.6f, %" PRId64 " positions (%" PRId64
-           " supervised) in %.3f s, %.0f positions/s\n",
+           " supervised) in %.3f s, %.0f positions/s",
            t->recipe->name, t->steps_done, t->first_loss, t->last_loss, t->tokens_done,
            t->supervised_done, seconds, (double)t->tokens_done / seconds);
+    if (w->steps > 1) {
+        const double later = (double)(w->steps - 1);
+        printf("; after the first step %.6f s each, %.6f s of processor time",
+               (w->last_end - w->first_end) / later,
+               (w->last_end_processor - w->first_end_processor) / later);
+    }
+    putchar('\n');
 }
 
 static enum eng_status train(const struct eng_recipe *recipe, const struct eng_command_line *c,
                              struct eng_error *error)
 {
     struct eng_trainer *t = NULL;
-    const bool progress = !c->quiet && isatty(STDERR_FILENO) != 0;
+    struct stopwatch watch = {.show = !c->quiet && isatty(STDERR_FILENO) != 0};
     enum eng_status status = eng_trainer_create(recipe, &c->train, &t, error);
     if (status == ENG_OK) {
-        const double begin = now();
-        status = eng_trainer_run(t, &stop_requested, progress ? show_progress : NULL, NULL, error);
-        if (progress) {
+        watch.begin = seconds_of(CLOCK_MONOTONIC);
+        status = eng_trainer_run(t, &stop_requested, c->quiet ? NULL : on_step, &watch, error);
+        if (watch.show) {
             fputc('\n', stderr);
         }
         if (status == ENG_OK && c->save != NULL) {
             status = eng_trainer_save(t, c->save, error);
         }
         if (status == ENG_OK && !c->quiet && t->steps_done > 0) {
-            summary(t, now() - begin);
+            summary(t, &watch);
         }
     }
     eng_trainer_destroy(t);
