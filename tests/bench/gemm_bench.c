@@ -5,13 +5,13 @@
  * Prints GFLOP/s per shape, geometric means, their ratios, and the machine's FMA peak. */
 #include <dlfcn.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "dev_pool.h"
 #include "gemm.h"
 
 enum { PEERS = 3, THREADS_MAX = 16 };
@@ -25,6 +25,7 @@ typedef int dnnl_sgemm_fn(char trans_a, char trans_b, long m, long n, long k, fl
 
 static struct {
     int threads;
+    dev_pool *pool;
     void *workspace[THREADS_MAX];
     cblas_sgemm_fn *openblas;
     dnnl_sgemm_fn *dnnl;
@@ -53,32 +54,16 @@ static const struct problem problems[] = {
     {"124M", "down dW", 768, 2048, 256, true, false},
 };
 
-struct share {
-    const struct k_gemm_args *args;
-    int part;
-};
-
-static void *run_share(void *context)
+static void run_part(void *context, int part, int parts, int thread)
 {
-    const struct share *s = context;
-    k_gemm_part(s->args, s->part, bench.threads, bench.workspace[s->part]);
-    return NULL;
+    k_gemm_part(context, part, parts, bench.workspace[thread]);
 }
 
+/* As the device runtime does it: one part for each thread of its pool. */
 static void run_ours(const struct k_gemm_args *args)
 {
-    pthread_t thread[THREADS_MAX];
-    struct share share[THREADS_MAX];
-    for (int t = 0; t < bench.threads; t++) {
-        share[t] = (struct share){args, t};
-        if (t > 0) {
-            pthread_create(&thread[t], NULL, run_share, &share[t]);
-        }
-    }
-    run_share(&share[0]);
-    for (int t = 1; t < bench.threads; t++) {
-        pthread_join(thread[t], NULL);
-    }
+    struct k_gemm_args copy = *args;
+    dev_pool_run(bench.pool, run_part, &copy, bench.threads);
 }
 
 static void run_peer(int peer, const struct k_gemm_args *g)
@@ -191,6 +176,10 @@ int main(int argc, char **argv)
     for (int t = 0; t < bench.threads; t++) {
         bench.workspace[t] = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
     }
+    bench.pool = dev_pool_create(bench.threads);
+    if (bench.pool == NULL) {
+        return 1;
+    }
     load_peers();
     double log_sum[PEERS] = {0};
     const size_t count = sizeof problems / sizeof problems[0];
@@ -214,5 +203,6 @@ int main(int argc, char **argv)
         printf(", ours/oneDNN %.2f", ours / exp(log_sum[2] / (double)count));
     }
     printf("\n");
+    dev_pool_destroy(bench.pool);
     return 0;
 }

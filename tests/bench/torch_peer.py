@@ -4,11 +4,10 @@
     torch_peer.py RECIPE WEIGHTS.safetensors TRACE.jsonl THREADS
 
 TRACE is a trace of the trainer written with --contents: its ids, labels, positions and segments are
-the batches. Prints one JSON object: seconds of each step, the losses, peak memory.
+the batches. Prints one JSON object: seconds of each step, elapsed and of all processors, and the losses.
 """
 import json
 import math
-import resource
 import struct
 import sys
 import time
@@ -108,13 +107,13 @@ def main():
         [{"params": matrices, "weight_decay": float(t["weight_decay"])}, {"params": vectors, "weight_decay": 0.0}],
         lr=float(t["lr"]), betas=(float(t["beta1"]), float(t["beta2"])), eps=float(t["eps"]), foreach=True)
     shape = (t["rows"], recipe["model"]["context"])
-    seconds, losses = [], []
+    elapsed, processor, losses = [], [], []
     for record in read_steps(sys.argv[3]):
         batches = [
             [torch.tensor(record["contents"][key][i]).view(shape) for key in ("ids", "labels", "positions", "segments")]
             for i in range(t["grad_accum"])
         ]
-        begin = time.perf_counter()
+        begin, begin_processor = time.perf_counter(), time.process_time()
         total = 0.0
         for batch in batches:
             loss = model.loss_sum(*batch) / record["supervised"]
@@ -126,11 +125,10 @@ def main():
             group["lr"] = learning_rate(t, record["step"])
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        seconds.append(time.perf_counter() - begin)
+        elapsed.append(time.perf_counter() - begin)
+        processor.append(time.process_time() - begin_processor)
         losses.append(total)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "losses": losses, "peak_bytes": peak, "threads": torch.get_num_threads(),
-                      "torch": torch.__version__}))
+    print(json.dumps({"elapsed": elapsed, "processor": processor, "losses": losses, "torch": torch.__version__}))
 
 
 if __name__ == "__main__":

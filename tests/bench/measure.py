@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+"""Benchmarks of whole programs, each against a named peer of the same run, printed as ratios.
+
+    measure.py BUILD step|trace|start|checks|reference [RECIPE ...]
+
+Rounds are interleaved and medians taken. `elapsed` is what a user waits for and needs a quiet machine;
+`processor` is the processor time of one thread and survives a busy one.
+"""
+import json
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import yaml
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PYTHON = "/usr/bin/python3"
+THREADS = os.cpu_count()
+# Recipe: steps and rounds with all threads, the same on one thread. Short enough for a shared machine.
+STEP_PLAN = {"tiny": (12, 3, 8, 2), "small": (4, 2, 3, 1), "bench-124m": (5, 2, 3, 1)}
+
+
+class Bench:
+    def __init__(self, build, work):
+        self.build, self.work = build, work
+        self.train = os.path.join(build, "engine", "faultline-train-production")
+        self.weights = {}
+
+    def recipe(self, name):
+        return os.path.join(TOP, "corpus", "recipes", name + ".yaml")
+
+    def config(self, name):
+        with open(self.recipe(name), encoding="utf-8") as file:
+            return yaml.safe_load(file)
+
+    def weights_of(self, name):
+        if name not in self.weights:
+            self.weights[name] = os.path.join(self.work, name + ".safetensors")
+            init = os.path.join(self.build, "corpus", "faultline-init")
+            run([init, "--recipe", self.recipe(name), "--seed", "1", "--out", self.weights[name]])
+        return self.weights[name]
+
+    def run_train(self, name, threads, *options, steps=None):
+        command = [self.train, "--recipe", self.recipe(name), "--weights", self.weights_of(name), "--seed", "1",
+                   "--threads", str(threads), *options]
+        return run(command + (["--steps", str(steps)] if steps else []))
+
+    def batches(self, name, steps):
+        path = os.path.join(self.work, "batches.jsonl")
+        self.run_train(name, THREADS, "--level", "hashes", "--contents", "--trace", path, steps=steps)
+        return path
+
+
+class Result:
+    def __init__(self, out, elapsed, usage):
+        self.out, self.elapsed, self.processor = out, elapsed, usage.ru_utime + usage.ru_stime
+        self.peak_bytes = usage.ru_maxrss * 1024
+
+
+def run(command, **environment):
+    """Runs a program to its end; what it printed, what it took. One that fails ends the benchmark."""
+    begin = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **environment})
+    out = child.stdout.read().decode()
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        sys.exit(f"measure.py: {' '.join(command)}: wait status {status}")
+    return Result(out, time.perf_counter() - begin, usage)
+
+
+def later_steps(result):
+    """Seconds of each step after the first: elapsed, processor. From the trainer's summary."""
+    found = re.search(r"after the first step ([0-9.]+) s each, ([0-9.]+) s of processor time", result.out)
+    return float(found[1]), float(found[2])
+
+
+def losses_of(path):
+    with open(path, encoding="utf-8") as file:
+        return [r["loss"] for r in map(json.loads, file) if r["type"] == "step"]
+
+
+def gflop(config):
+    """Multiply-adds of a step, counted twice: products with weights and dense attention, forward and backward."""
+    m, t = config["model"], config["train"]
+    head = m["width"] // m["heads"]
+    layer = 2 * m["width"] * m["width"] + 2 * m["kv_heads"] * head * m["width"] + 3 * m["width"] * m["ffn"]
+    tokens = t["rows"] * t["grad_accum"] * m["context"]
+    products = 6 * tokens * (m["layers"] * layer + m["vocab"] * m["width"])
+    return (products + 12 * tokens * m["layers"] * m["context"] * m["width"]) * 1e-9
+
+
+def peak_gflops(bench, threads):
+    return float(run([os.path.join(bench.build, "tests", "peak_bench"), str(threads)]).out)
+
+
+def torch_settings(threads):
+    """PyTorch's best here: OpenBLAS in its OpenMP flavour, whose threads are PyTorch's own, and a core type
+    that this OpenBLAS knows."""
+    settings = {"OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "SkylakeX"), "OMP_NUM_THREADS": str(threads)}
+    flavour = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
+    if os.path.isdir(flavour):
+        settings["LD_LIBRARY_PATH"] = flavour
+    return settings
+
+
+def run_torch(bench, name, batches, threads):
+    peer = os.path.join(TOP, "tests", "bench", "torch_peer.py")
+    result = run([PYTHON, peer, bench.recipe(name), bench.weights_of(name), batches, str(threads)],
+                 **torch_settings(threads))
+    return json.loads(result.out), result.peak_bytes
+
+
+def middle(values):
+    return statistics.median(values)
+
+
+def measure_step(bench, name):
+    steps, rounds, steps_alone, rounds_alone = STEP_PLAN[name]
+    batches = bench.batches(name, steps)
+    peer, plain, checked = [], [], []
+    for _ in range(rounds):
+        torch, torch_peak = run_torch(bench, name, batches, THREADS)
+        peer.append(middle(torch["elapsed"][1:]))
+        ours = bench.run_train(name, THREADS, "--level", "none", "--unchecked", steps=steps)
+        plain.append(later_steps(ours)[0])
+        checked.append(later_steps(bench.run_train(name, THREADS, "--level", "none", steps=steps))[0])
+    gap = max(abs(a - b) / b for a, b in zip(losses_of(batches), torch["losses"]))
+    batches = bench.batches(name, steps_alone)
+    peer_alone, plain_alone, checked_alone = [], [], []
+    for _ in range(rounds_alone):
+        peer_alone.append(middle(run_torch(bench, name, batches, 1)[0]["processor"][1:]))
+        for options, to in ((["--unchecked"], plain_alone), ([], checked_alone)):
+            to.append(later_steps(bench.run_train(name, 1, "--level", "none", *options, steps=steps_alone))[1])
+    work = gflop(bench.config(name))
+    peak, peak_alone = peak_gflops(bench, THREADS), peak_gflops(bench, 1)
+    print(f"{name}, {work:.3g} GFLOP a step; tokens/s of the trainer over PyTorch {torch['torch']}:")
+    for label, ours, ours_checked, theirs, best in (
+            (f"{THREADS} threads, elapsed", plain, checked, peer, peak),
+            ("1 thread, processor time", plain_alone, checked_alone, peer_alone, peak_alone)):
+        ours, ours_checked, theirs = middle(ours), middle(ours_checked), middle(theirs)
+        print(f"  {label}: {theirs / ours:.2f} (with race checker and poison {theirs / ours_checked:.2f}); of the "
+              f"FMA peak {100 * work / ours / best:.0f} %, PyTorch {100 * work / theirs / best:.0f} %")
+    print(f"  peak memory of PyTorch over the trainer's: {torch_peak / ours_peak(bench, name):.2f}; largest relative "
+          f"difference of the losses of {steps} steps: {gap:.1e}", flush=True)
+
+
+def ours_peak(bench, name):
+    return bench.run_train(name, THREADS, "--level", "none", "--unchecked", "--quiet", steps=1).peak_bytes
+
+
+def bench_step(bench, names):
+    settings = " ".join(f"{k}={v}" for k, v in torch_settings(THREADS).items())
+    print("## Training step against PyTorch: same recipe, weights, batches and steps; fp32, steps after the first")
+    print(f"settings: {THREADS} threads, PyTorch with {settings}; load average {os.getloadavg()[0]:.1f}", flush=True)
+    for name in names or STEP_PLAN:
+        measure_step(bench, name)
+
+
+def compare(bench, name, variants, rounds, steps, threads, whole=False):
+    """Medians of processor time over interleaved rounds: {variant: seconds a step, or of the whole process}."""
+    times = {label: [] for label in variants}
+    for _ in range(rounds):
+        for label, options in variants.items():
+            result = bench.run_train(name, threads, *options, steps=steps)
+            times[label].append(result.processor if whole else later_steps(result)[1])
+    return {label: middle(values) for label, values in times.items()}
+
+
+def bench_trace(bench, names):
+    trace = ["--trace", os.path.join(bench.work, "t.jsonl")]
+    print("## Cost of the trace: processor time of a step over the same without a trace, 1 thread, unchecked")
+    for name in names or ("nano", "tiny"):
+        times = compare(bench, name, {level: ["--unchecked", "--level", level, *trace]
+                                      for level in ("none", "hashes", "full")}, 5, 20, 1)
+        print(f"{name}: hashes {100 * (times['hashes'] / times['none'] - 1):+.1f} %, full "
+              f"{100 * (times['full'] / times['none'] - 1):+.1f} %", flush=True)
+
+
+def bench_checks(bench, names):
+    print("## Cost of race checker and poison: processor time of a step over the same unchecked, 1 thread")
+    for name in names or ("nano", "tiny"):
+        times = compare(bench, name, {"with": ["--level", "none"], "without": ["--level", "none", "--unchecked"]},
+                        7, 20, 1)
+        print(f"{name}: {100 * (times['with'] / times['without'] - 1):+.1f} %", flush=True)
+
+
+def bench_start(bench, names):
+    """A campaign is made of such runs."""
+    trace = ["--quiet", "--level", "full", "--trace", os.path.join(bench.work, "t.jsonl")]
+    print("## A whole run, all steps, full trace, all checks, 1 thread (milliseconds of processor time, median of 15)")
+    for name in names or ("pico",):
+        whole = compare(bench, name, {"run": trace}, 15, None, 1, whole=True)["run"]
+        one = compare(bench, name, {"run": trace}, 15, 1, 1, whole=True)["run"]
+        print(f"{name}: {1e3 * whole:.1f}, of which {1e3 * one:.1f} are spent by a run of one step", flush=True)
+
+
+def bench_reference(bench, names):
+    print("## The reference: GFLOP/s over the FMA peak of doubles (half that of floats), 1 thread, processor time")
+    program = os.path.join(bench.build, "oracles", "reference", "faultline-ref")
+    for name in names or ("pico", "nano", "tiny"):
+        config = bench.config(name)
+        trace = os.path.join(bench.work, "r.jsonl")
+        steps = {"pico": 16, "nano": 12, "tiny": 4}.get(name, 3)
+        command = [program, "--recipe", bench.recipe(name), "--weights", bench.weights_of(name), "--seed", "1",
+                   "--threads", "1", "--trace", trace, "--steps"]
+        run(command + [str(steps)])  # the text stage fills its cache
+        whole = run(command + [str(steps)]).processor
+        one = run(command + ["1"]).processor
+        rate = gflop(config) * (steps - 1) / (whole - one)
+        print(f"{name}: {rate:.1f} GFLOP/s, {100 * rate / (peak_gflops(bench, 1) / 2):.0f} % of the peak; a run of "
+              f"{steps} steps {1e3 * whole:.0f} ms, of 1 step {1e3 * one:.0f} ms", flush=True)
+
+
+def main():
+    benches = {"step": bench_step, "trace": bench_trace, "start": bench_start, "checks": bench_checks,
+               "reference": bench_reference}
+    if len(sys.argv) < 3 or sys.argv[2] not in benches:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as work:
+        benches[sys.argv[2]](Bench(os.path.abspath(sys.argv[1]), work), sys.argv[3:])
+
+
+if __name__ == "__main__":
+    main()
