@@ -33,10 +33,12 @@ ROW_FN uint32_t sketch_finish(uint32_t state, int lane)
     return h ^ h >> 16;
 }
 
-/* TRACE.md's sign hash before its last shift: bit 24 + j belongs to projection j. */
-ROW_FN uint32_t sketch_signs(uint32_t index)
+/* TRACE.md's sign hash of an index, times SKETCH_SPREAD already, before its last shift: bit 24 + j
+ * belongs to projection j. */
+#define SKETCH_SPREAD 0x9E3779B1u
+ROW_FN uint32_t sketch_signs(uint32_t spread)
 {
-    uint32_t h = index * 0x9E3779B1u;
+    uint32_t h = spread;
     h = (h ^ h >> 15) * 0x85EBCA77u;
     return (h ^ h >> 13) * 0xC2B2AE3Du;
 }
@@ -65,7 +67,9 @@ ROW_KERNEL(sketch_part, 32)
     ROW_LANES(float, sumsq);
     ROW_LANES(float, projection[K_PROJECTIONS]);
     ROW_LANES(uint32_t, words[3]);
+    ROW_LANES(uint32_t, spread); /* of the index of the lane's next element */
     ROW_EACH {
+        spread[ROW_MINE] = (index + (uint32_t)ROW_LANE) * SKETCH_SPREAD;
         sumsq[ROW_MINE] = 0.0f;
         for (int j = 0; j < K_PROJECTIONS; j++) {
             projection[j][ROW_MINE] = 0.0f;
@@ -74,7 +78,8 @@ ROW_KERNEL(sketch_part, 32)
     }
     ROW_WALK(i, chunk.count, {
         const float v = x[i];
-        const uint32_t signs = sketch_signs(index + (uint32_t)i);
+        const uint32_t signs = sketch_signs(spread[ROW_MINE]);
+        spread[ROW_MINE] += (uint32_t)ROW_L * SKETCH_SPREAD;
         sumsq[ROW_MINE] = fmaf(v, v, sumsq[ROW_MINE]);
         for (int j = 0; j < K_PROJECTIONS; j++) {
             projection[j][ROW_MINE] += sketch_signed(v, signs, j);
