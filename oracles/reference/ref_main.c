@@ -47,8 +47,8 @@ static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t 
     return true;
 }
 
-static enum orc_ref_status read_option(int option, const char *value, struct arguments *a,
-                                       struct orc_ref_error *error)
+static enum orc_ref_status read_option(int option, const char *name, const char *value,
+                                       struct arguments *a, struct orc_ref_error *error)
 {
     bool good = true;
     switch (option) {
@@ -95,7 +95,7 @@ static enum orc_ref_status read_option(int option, const char *value, struct arg
         return orc_ref_fail(error, ORC_REF_BAD, "wrong command line; see --help");
     }
     if (!good)
-        return orc_ref_fail(error, ORC_REF_BAD, "-%c: %s is no good value; see --help", option,
+        return orc_ref_fail(error, ORC_REF_BAD, "--%s: %s is no good value; see --help", name,
                             value);
     return ORC_REF_OK;
 }
@@ -113,14 +113,16 @@ static enum orc_ref_status read_arguments(int count, char **words, struct argume
         {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     a->threads = 1;
     opterr = 0;
-    for (int option; (option = getopt_long(count, words, "", options, NULL)) != -1;) {
+    int index = 0;
+    for (int option; (option = getopt_long(count, words, "", options, &index)) != -1;) {
         *help = option == 'h';
         if (*help)
             return ORC_REF_OK;
         if (option == '?')
             return orc_ref_fail(error, ORC_REF_BAD, "%s: unknown or incomplete; see --help",
                                 words[optind - 1]);
-        const enum orc_ref_status status = read_option(option, optarg, a, error);
+        const enum orc_ref_status status =
+            read_option(option, options[index].name, optarg, a, error);
         if (status != ORC_REF_OK)
             return status;
     }
@@ -169,6 +171,9 @@ static enum orc_ref_status load_text(const struct arguments *a,
         if (status == ORC_REF_OK)
             status = orc_ref_documents_load(paths[i], recipe->model.vocab, arena, &documents[i],
                                             error);
+        if (status == ORC_REF_OK && documents[i].count == 0)
+            status = orc_ref_fail(error, ORC_REF_BAD, "%s: 0 records",
+                                  data[i]->count > 0 ? data[i]->list[0] : paths[i]);
         if (status != ORC_REF_OK)
             return status;
     }

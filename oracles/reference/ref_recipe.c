@@ -257,7 +257,7 @@ static enum orc_ref_status read_mapping(const struct reader *r, struct fy_node *
 static enum orc_ref_status check_seen(const struct reader *r, const bool seen[KEYS])
 {
     for (size_t i = 0; i < KEYS; i++)
-        if (!seen[i] && strcmp(keys[i].section, "device") != 0)
+        if (!seen[i])
             return orc_ref_fail(r->error, ORC_REF_BAD, "%s: %s%s%s is missing", r->path,
                                 keys[i].section, keys[i].section[0] == '\0' ? "" : ".",
                                 keys[i].name);
@@ -272,8 +272,8 @@ static enum orc_ref_status check_whole(const struct reader *r)
         return bad(r, 0, "model:", "width / heads is not an even whole number");
     if (model->heads % model->kv_heads != 0)
         return bad(r, 0, "model:", "kv_heads does not divide heads");
-    if (recipe->train.schedule_steps < recipe->train.warmup)
-        return bad(r, 0, "train:", "schedule_steps is less than warmup");
+    if (recipe->train.schedule_steps <= recipe->train.warmup)
+        return bad(r, 0, "train:", "schedule_steps does not exceed warmup");
     if (!(recipe->train.beta1 < 1.0) || !(recipe->train.beta2 < 1.0))
         return bad(r, 0, "train:", "beta1 and beta2 must be less than 1");
     if ((double)recipe->train.rows * (double)model->context > SIZE_MAX_ALLOWED)

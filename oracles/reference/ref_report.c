@@ -226,7 +226,8 @@ static void write_features(struct orc_ref_run *run)
     orc_ref_trace_close_array(run->trace);
 }
 
-enum orc_ref_status orc_ref_report_end(struct orc_ref_run *run, struct orc_ref_error *error)
+enum orc_ref_status orc_ref_report_end(struct orc_ref_run *run, const char *outcome,
+                                       struct orc_ref_error *error)
 {
     struct orc_ref_trace *const t = run->trace;
     struct rusage usage;
@@ -235,7 +236,7 @@ enum orc_ref_status orc_ref_report_end(struct orc_ref_run *run, struct orc_ref_e
     orc_ref_trace_open_object(t, NULL);
     orc_ref_trace_text(t, "type", "end");
     orc_ref_trace_count(t, "steps", run->step);
-    orc_ref_trace_text(t, "status", "ok");
+    orc_ref_trace_text(t, "status", outcome);
     write_features(run);
     orc_ref_trace_number(t, "seconds", run->seconds);
     orc_ref_trace_count(t, "peak_host_bytes", (uint64_t)usage.ru_maxrss * 1024);

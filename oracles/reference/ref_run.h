@@ -46,5 +46,6 @@ void orc_ref_report_before_update(struct orc_ref_run *run);
 enum orc_ref_status orc_ref_report_after_update(struct orc_ref_run *run,
                                                 struct orc_ref_error *error) ORC_REF_MUST_USE;
 
-enum orc_ref_status orc_ref_report_end(struct orc_ref_run *run,
+/* `outcome` is "ok" or why the run stopped between two steps. */
+enum orc_ref_status orc_ref_report_end(struct orc_ref_run *run, const char *outcome,
                                        struct orc_ref_error *error) ORC_REF_MUST_USE;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -19,7 +20,7 @@ struct orc_ref_trace {
     size_t used, capacity;
     char *packed;
     size_t packed_capacity;
-    bool comma, failed;
+    bool comma, failed, begun;
 };
 
 static void destroy(struct orc_ref_trace *trace)
@@ -52,7 +53,7 @@ enum orc_ref_status orc_ref_trace_open(const char *path, struct orc_ref_trace **
         destroy(made);
         return orc_ref_fail(error, ORC_REF_INTERNAL, "%s: no memory", path);
     }
-    made->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    made->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (made->fd < 0) {
         destroy(made);
         return orc_ref_fail(error, ORC_REF_IO, "%s: %s", path, strerror(errno));
@@ -193,9 +194,20 @@ void orc_ref_trace_hash(struct orc_ref_trace *trace, const char *name, uint64_t 
 
 /* ---- output ---- */
 
+/* An earlier trace under this name stands until the first line. */
+static bool drop_earlier(struct orc_ref_trace *trace)
+{
+    struct stat info;
+    trace->begun = true;
+    return fstat(trace->fd, &info) == 0 &&
+           (!S_ISREG(info.st_mode) || ftruncate(trace->fd, 0) == 0);
+}
+
 static enum orc_ref_status write_all(struct orc_ref_trace *trace, const char *bytes, size_t count,
                                      struct orc_ref_error *error)
 {
+    if (!trace->begun && !drop_earlier(trace))
+        return orc_ref_fail(error, ORC_REF_IO, "%s: %s", trace->path, strerror(errno));
     while (count > 0) {
         const ssize_t done = write(trace->fd, bytes, count);
         if (done < 0 && errno == EINTR)
@@ -245,7 +257,7 @@ enum orc_ref_status orc_ref_trace_close(struct orc_ref_trace *trace, struct orc_
     if (trace == NULL)
         return ORC_REF_OK;
     enum orc_ref_status status = ORC_REF_OK;
-    if (trace->zstd != NULL)
+    if (trace->zstd != NULL && trace->begun)
         status = compress_all(trace, NULL, 0, ZSTD_e_end, error);
     const int failed = close(trace->fd);
     trace->fd = -1;

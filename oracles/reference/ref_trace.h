@@ -9,7 +9,7 @@
 
 struct orc_ref_trace;
 
-/* Creates or replaces the file. */
+/* Creates the file; an earlier one is replaced by the first line. */
 enum orc_ref_status orc_ref_trace_open(const char *path, struct orc_ref_trace **trace,
                                        struct orc_ref_error *error) ORC_REF_MUST_USE;
 

@@ -273,10 +273,12 @@ enum orc_ref_status orc_ref_train(const struct orc_ref_options *options,
             status = take_step(&run, error);
         }
     }
-    if (status == ORC_REF_OK) {
-        run.seconds = now_seconds() - start;
-        status = orc_ref_report_end(&run, error);
-    }
+    run.seconds = now_seconds() - start;
+    if (status == ORC_REF_OK)
+        status = orc_ref_report_end(&run, "ok", error);
+    else if (status == ORC_REF_INTERRUPTED &&
+             orc_ref_report_end(&run, "interrupted", error) != ORC_REF_OK)
+        status = ORC_REF_IO;
     tear_down(&run);
     return status;
 }

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 bad data, template or command line, 74 input or output, 13
 """
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -475,6 +476,8 @@ def run(options):
     """Writes the stage file: complete under its name, or not at all."""
     renderer = load_template(options.template)
     tokenizer = load_tokenizer(options.tokenizer)
+    if os.path.exists(options.out) and not os.path.isfile(options.out):
+        raise OSError(errno.EINVAL, "not a regular file", options.out)
     temporary = f"{options.out}.{os.getpid()}.tmp"
     try:
         with open(temporary, "w", encoding="utf-8") as out:
