@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cor_normal.h"
@@ -133,6 +134,7 @@ enum cor_status cor_weights_write(const struct cor_model *model, uint64_t seed, 
 {
     enum cor_status status = COR_OK;
     char temporary[PATH_MAX_BYTES];
+    struct stat info;
     FILE *file = NULL;
     bool created = false;
     float *const block = malloc(BLOCK_FLOATS * sizeof *block);
@@ -140,6 +142,11 @@ enum cor_status cor_weights_write(const struct cor_model *model, uint64_t seed, 
 
     if (block == NULL || length < 0 || (size_t)length >= sizeof temporary) {
         status = cor_fail(error, COR_EIO, "%.200s: name too long or no memory", path);
+        goto done;
+    }
+    /* Renaming would put a file in the place of a device or a pipe. */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        status = cor_fail(error, COR_EIO, "%s: not a regular file", path);
         goto done;
     }
     file = fopen(temporary, "wb");
