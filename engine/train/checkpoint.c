@@ -179,7 +179,11 @@ static enum eng_status parse_state(const char *path, struct eng_checkpoint *out,
     int version = 0;
     json_int_t epoch = 0;
     json_int_t index = 0;
+    errno = 0;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &cause);
+    if (root == NULL && json_error_code(&cause) == json_error_cannot_open_file) {
+        return io_error(path, error);
+    }
     if (root == NULL) {
         return eng_fail(error, ENG_EINPUT, "%s:%d: %s", path, cause.line, cause.text);
     }

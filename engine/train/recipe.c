@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layout.h"
+
 enum { RECIPE_BYTES_MAX = 1 << 20, FILES_MAX = 256, TEXT_MAX = 4096 };
 
 /* The file as libcyaml gives it. Numbers stay texts: libcyaml reads "3.5" as the integer 3 and
@@ -296,6 +298,15 @@ static enum eng_status check_model(const struct source *s, const struct eng_reci
     return ENG_OK;
 }
 
+static enum eng_status check_text(const struct source *s, const struct eng_recipe *r)
+{
+    enum eng_layout layout = ENG_LAYOUT_COUNT;
+    struct eng_error cause = {""};
+    return eng_layout_find(r->text.template_name, &layout, &cause) == ENG_OK
+               ? ENG_OK
+               : reject(s, "text", "template", cause.text);
+}
+
 static enum eng_status check_train(const struct source *s, const struct eng_recipe *r)
 {
     const struct eng_recipe_train *t = &r->train;
@@ -474,6 +485,9 @@ enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out, struc
     }
     if (status == ENG_OK) {
         status = check_model(&s, r);
+    }
+    if (status == ENG_OK) {
+        status = check_text(&s, r);
     }
     if (status == ENG_OK) {
         status = check_train(&s, r);
