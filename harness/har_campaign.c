@@ -220,6 +220,7 @@ static bool take_texts(struct har_campaign *c, const char *path, const struct ra
 {
     static const char *const every[] = {"*"};
     c->path = strdup(path);
+    c->fault_source = c->path;
     c->name = strdup(raw->name);
     c->planted = raw->planted != NULL ? strdup(raw->planted) : NULL;
     const bool some = raw->faults_count > 0;
@@ -272,6 +273,7 @@ enum har_status har_campaign_of_recipe(const char *recipe, struct har_campaign *
         out->families[i] = true;
     }
     out->path = strdup(recipe);
+    out->fault_source = out->path;
     out->name = strdup(recipe);
     if (out->path == NULL || out->name == NULL ||
         !list_copy(NULL, recipes, 1, &out->recipes, &out->recipe_count) ||
@@ -348,6 +350,7 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     bool memory = true;
     if (o->faults.count > 0) {
         memory = list_copy(NULL, o->faults.items, o->faults.count, &c->faults, &c->fault_count);
+        c->fault_source = "--fault";
     }
     if (memory && o->checks != NULL) {
         memory = take_checks(c, o->checks);

@@ -33,6 +33,7 @@ struct har_campaign {
     size_t recipe_count;
     char **faults; /* glob patterns over ids; an entry takes part if one matches */
     size_t fault_count;
+    const char *fault_source; /* who gave them, for messages: path, or the option */
     bool families[MUT_FAMILY_COUNT];
     char **checks; /* names; empty = all */
     size_t check_count;

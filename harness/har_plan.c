@@ -258,8 +258,8 @@ static enum har_status check_patterns(const struct har_campaign *campaign,
         }
         if (!used) {
             return har_fail(error, HAR_EUSAGE,
-                            "unknown fault: '%s' selects nothing (faultline list shows all)",
-                            pattern);
+                            "%s: unknown fault: '%s' selects nothing (faultline list shows all)",
+                            campaign->fault_source, pattern);
         }
     }
     return HAR_OK;

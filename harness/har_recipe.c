@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "har_hash.h"
+#include "har_programs.h"
 #include "har_yaml.h"
 
 struct raw_model {
@@ -109,18 +111,36 @@ static enum har_status check_ranges(const char *path, const struct raw_recipe *r
     return HAR_OK;
 }
 
-static bool recipe_copy(const char *path, const struct raw_recipe *raw, struct har_recipe *out)
+/* Templates stand beside the recipe's folder; recipes kept elsewhere use the source tree's. */
+static char *find_template(const char *path, const char *name)
 {
     char *layout = NULL;
+    if (asprintf(&layout, "../templates/%s.jinja", name) < 0) {
+        return NULL;
+    }
+    char *beside = har_yaml_resolve(path, layout);
+    free(layout);
+    if (beside == NULL || access(beside, R_OK) == 0 ||
+        asprintf(&layout, "corpus/templates/%s.jinja", name) < 0) {
+        return beside;
+    }
+    char *const ours = har_programs_source(layout);
+    free(layout);
+    if (ours != NULL) {
+        free(beside);
+        beside = ours;
+    }
+    return beside;
+}
+
+static bool recipe_copy(const char *path, const struct raw_recipe *raw, struct har_recipe *out)
+{
     out->path = strdup(path);
     out->name = strdup(raw->name);
     out->tokenizer = har_yaml_resolve(path, raw->text.tokenizer);
     out->template_name = strdup(raw->text.template_name);
     out->mask = strdup(raw->text.mask);
-    if (asprintf(&layout, "../templates/%s.jinja", raw->text.template_name) >= 0) {
-        out->template_path = har_yaml_resolve(path, layout);
-        free(layout);
-    }
+    out->template_path = find_template(path, raw->text.template_name);
     out->train_count = raw->data.train_count;
     out->eval_count = raw->data.eval_count;
     out->steps = raw->train.steps;

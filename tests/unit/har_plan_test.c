@@ -85,7 +85,8 @@ Test(har_plan, the_repeat_differs_in_schedule_and_driver)
 
 static struct har_campaign campaign_of(char **patterns, size_t count)
 {
-    struct har_campaign campaign = {.faults = patterns,
+    struct har_campaign campaign = {.fault_source = "test",
+                                    .faults = patterns,
                                     .fault_count = count,
                                     .dose_smallest = true,
                                     .dose_usual = true,
