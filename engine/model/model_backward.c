@@ -169,91 +169,76 @@ static void mlp_backward(struct backward *b, int layer, struct eng_layer_saved *
     eng_chain_free(c, &dnorm);
 }
 
-/* dscores of the nth query heads, before the softmax: dattn V^T. */
+/* dprobs of the nth query heads: dattn V^T. */
 static void probs_grad(struct eng_chain *c, const float *dattn, const float *qkv, float *dprobs,
                        int nth)
 {
-    if (c->status != DEV_OK) {
-        return; /* an operand may be missing */
-    }
     const struct eng_model *m = c->model;
-    struct k_gemm_args args = {.m = m->config.context,
-                               .n = m->config.context,
-                               .k = m->head_dim,
-                               .lda = m->config.heads * m->head_dim,
-                               .ldb = m->qkv_width,
-                               .ldc = m->config.context,
-                               .trans_b = true};
-    struct eng_attention_strides s;
-    eng_model_attention_batch(m, nth, &args, &s);
-    args.a = dattn + s.query;
-    args.a_outer = s.out_outer;
-    args.a_inner = s.query_inner;
-    args.b = qkv + s.value;
-    args.b_outer = s.query_outer;
-    args.b_inner = s.kv_inner;
-    args.c = dprobs + s.probs;
-    args.c_outer = s.probs_outer;
-    args.c_inner = s.probs_inner;
-    eng_chain_gemm(c, &args, "probabilities gradient");
+    const struct eng_attention_product p = {.a = dattn,
+                                            .a_place = eng_place_attn(m, nth),
+                                            .b = qkv,
+                                            .b_place = eng_place_value(m),
+                                            .c = dprobs,
+                                            .c_place = eng_place_scores(m, nth),
+                                            .m = m->config.context,
+                                            .n = m->config.context,
+                                            .k = m->head_dim,
+                                            .trans_b = true};
+    eng_chain_attention(c, &p, "probabilities gradient");
 }
 
-/* d(key or value) (+)= weights^T x over the nth query heads; weights are scores or probabilities.
- */
-static void kv_grad(struct eng_chain *c, const float *weights, const float *x, size_t x_outer,
-                    int x_stride, float *dqkv, bool value, int nth)
+/* dvalue (+)= probs^T dattn over the nth query heads. */
+static void value_grad(struct eng_chain *c, const float *probs, const float *dattn, float *dqkv,
+                       int nth)
 {
-    if (c->status != DEV_OK) {
-        return; /* an operand may be missing */
-    }
     const struct eng_model *m = c->model;
-    struct k_gemm_args args = {.m = m->config.context,
-                               .n = m->head_dim,
-                               .k = m->config.context,
-                               .lda = m->config.context,
-                               .ldb = x_stride,
-                               .ldc = m->qkv_width,
-                               .trans_a = true,
-                               .accumulate = nth > 0};
-    struct eng_attention_strides s;
-    eng_model_attention_batch(m, nth, &args, &s);
-    args.a = weights + s.probs;
-    args.a_outer = s.probs_outer;
-    args.a_inner = s.probs_inner;
-    args.b = x + s.query;
-    args.b_outer = x_outer;
-    args.b_inner = s.query_inner;
-    args.c = dqkv + (value ? s.value : s.key);
-    args.c_outer = s.query_outer;
-    args.c_inner = s.kv_inner;
-    eng_chain_gemm(c, &args, value ? "value gradient" : "key gradient");
+    const struct eng_attention_product p = {.a = probs,
+                                            .a_place = eng_place_scores(m, nth),
+                                            .b = dattn,
+                                            .b_place = eng_place_attn(m, nth),
+                                            .c = dqkv,
+                                            .c_place = eng_place_value(m),
+                                            .m = m->config.context,
+                                            .n = m->head_dim,
+                                            .k = m->config.context,
+                                            .trans_a = true,
+                                            .accumulate = nth > 0};
+    eng_chain_attention(c, &p, "value gradient");
+}
+
+/* dkey (+)= dscores^T query over the nth query heads. */
+static void key_grad(struct eng_chain *c, const float *dscores, const float *qkv, float *dqkv,
+                     int nth)
+{
+    const struct eng_model *m = c->model;
+    const struct eng_attention_product p = {.a = dscores,
+                                            .a_place = eng_place_scores(m, nth),
+                                            .b = qkv,
+                                            .b_place = eng_place_query(m, nth),
+                                            .c = dqkv,
+                                            .c_place = eng_place_key(m),
+                                            .m = m->config.context,
+                                            .n = m->head_dim,
+                                            .k = m->config.context,
+                                            .trans_a = true,
+                                            .accumulate = nth > 0};
+    eng_chain_attention(c, &p, "key gradient");
 }
 
 static void query_grad(struct eng_chain *c, const float *dscores, const float *qkv, float *dqkv,
                        int nth)
 {
-    if (c->status != DEV_OK) {
-        return; /* an operand may be missing */
-    }
     const struct eng_model *m = c->model;
-    struct k_gemm_args args = {.m = m->config.context,
-                               .n = m->head_dim,
-                               .k = m->config.context,
-                               .lda = m->config.context,
-                               .ldb = m->qkv_width,
-                               .ldc = m->qkv_width};
-    struct eng_attention_strides s;
-    eng_model_attention_batch(m, nth, &args, &s);
-    args.a = dscores + s.probs;
-    args.a_outer = s.probs_outer;
-    args.a_inner = s.probs_inner;
-    args.b = qkv + s.key;
-    args.b_outer = s.query_outer;
-    args.b_inner = s.kv_inner;
-    args.c = dqkv + s.query;
-    args.c_outer = s.query_outer;
-    args.c_inner = s.query_inner;
-    eng_chain_gemm(c, &args, "query gradient");
+    const struct eng_attention_product p = {.a = dscores,
+                                            .a_place = eng_place_scores(m, nth),
+                                            .b = qkv,
+                                            .b_place = eng_place_key(m),
+                                            .c = dqkv,
+                                            .c_place = eng_place_query(m, nth),
+                                            .m = m->config.context,
+                                            .n = m->head_dim,
+                                            .k = m->config.context};
+    eng_chain_attention(c, &p, "query gradient");
 }
 
 static void attention_backward(struct backward *b, const struct eng_layer_saved *s,
@@ -262,11 +247,8 @@ static void attention_backward(struct backward *b, const struct eng_layer_saved 
     struct eng_chain *c = &b->chain;
     const struct eng_model *m = c->model;
     const int group = m->config.heads / m->config.kv_heads;
-    const int attn_width = m->config.heads * m->head_dim;
     const int score_rows = m->tokens * m->config.heads;
     const size_t scores = (size_t)score_rows * (size_t)m->config.context;
-    const size_t attn_outer = (size_t)m->config.context * (size_t)attn_width;
-    const size_t qkv_outer = (size_t)m->config.context * (size_t)m->qkv_width;
     float *dprobs = eng_chain_malloc(c, scores, "probabilities gradient");
     const struct k_attn_softmax_bwd_args args = {.probs = s->probs,
                                                  .dprobs = dprobs,
@@ -278,14 +260,14 @@ static void attention_backward(struct backward *b, const struct eng_layer_saved 
                                      ENG_SPAN(dprobs, scores, DEV_READ_WRITE),
                                      ENG_SPAN(b->input->first, m->tokens, DEV_READ)};
     for (int nth = 0; nth < group; nth++) {
-        kv_grad(c, s->probs, dattn, attn_outer, attn_width, dqkv, true, nth);
+        value_grad(c, s->probs, dattn, dqkv, nth);
         probs_grad(c, dattn, s->qkv, dprobs, nth);
     }
     eng_chain_launch(c, K_ID_attn_softmax_bwd, score_rows, &args, ENG_SPANS(spans),
                      "attention softmax backward");
     for (int nth = 0; nth < group; nth++) {
         query_grad(c, dprobs, s->qkv, dqkv, nth);
-        kv_grad(c, dprobs, s->qkv, qkv_outer, m->qkv_width, dqkv, false, nth);
+        key_grad(c, dprobs, s->qkv, dqkv, nth);
     }
     eng_chain_free(c, &dprobs);
 }

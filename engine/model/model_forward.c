@@ -77,81 +77,120 @@ static int query_head(const struct eng_model *m, int kv, int nth)
     return FAULT(model_query_head, kv * (m->config.heads / m->config.kv_heads) + nth);
 }
 
-void eng_model_attention_batch(const struct eng_model *m, int nth, struct k_gemm_args *args,
-                               struct eng_attention_strides *s)
+/* Element strides between heads of one nth: the first, and the step to the next key/value head. */
+static void head_span(const struct eng_model *m, int nth, size_t *first, size_t *step)
 {
-    const size_t context = (size_t)m->config.context;
-    const size_t head_dim = (size_t)m->head_dim;
-    const size_t first = (size_t)query_head(m, 0, nth);
-    const size_t step = m->config.kv_heads > 1 ? (size_t)query_head(m, 1, nth) - first : 0;
-    args->batch_outer = m->config.rows;
-    args->batch_inner = m->config.kv_heads;
-    *s = (struct eng_attention_strides){
-        .query = first * head_dim,
-        .query_outer = context * (size_t)m->qkv_width,
-        .query_inner = step * head_dim,
-        .key = (size_t)m->config.heads * head_dim,
-        .value = ((size_t)m->config.heads + (size_t)m->config.kv_heads) * head_dim,
-        .kv_inner = head_dim,
-        .probs = first * context * context,
-        .probs_outer = (size_t)m->config.heads * context * context,
-        .probs_inner = step * context * context,
-        .out_outer = context * (size_t)m->config.heads * head_dim,
-    };
+    *first = (size_t)query_head(m, 0, nth);
+    *step = m->config.kv_heads > 1 ? (size_t)query_head(m, 1, nth) - *first : 0;
 }
 
-static void attention_scores(struct eng_chain *c, const float *qkv, float *scores, int nth)
+struct eng_place eng_place_query(const eng_model *m, int nth)
+{
+    size_t first, step;
+    head_span(m, nth, &first, &step);
+    return (struct eng_place){.offset = first * (size_t)m->head_dim,
+                              .outer = (size_t)m->config.context * (size_t)m->qkv_width,
+                              .inner = step * (size_t)m->head_dim,
+                              .stride = m->qkv_width};
+}
+
+struct eng_place eng_place_attn(const eng_model *m, int nth)
+{
+    const int width = m->config.heads * m->head_dim;
+    struct eng_place place = eng_place_query(m, nth);
+    place.outer = (size_t)m->config.context * (size_t)width;
+    place.stride = width;
+    return place;
+}
+
+struct eng_place eng_place_scores(const eng_model *m, int nth)
+{
+    const size_t matrix = (size_t)m->config.context * (size_t)m->config.context;
+    size_t first, step;
+    head_span(m, nth, &first, &step);
+    return (struct eng_place){.offset = first * matrix,
+                              .outer = (size_t)m->config.heads * matrix,
+                              .inner = step * matrix,
+                              .stride = m->config.context};
+}
+
+static struct eng_place place_kv(const eng_model *m, int heads_before)
+{
+    return (struct eng_place){.offset = (size_t)heads_before * (size_t)m->head_dim,
+                              .outer = (size_t)m->config.context * (size_t)m->qkv_width,
+                              .inner = (size_t)m->head_dim,
+                              .stride = m->qkv_width};
+}
+
+struct eng_place eng_place_key(const eng_model *m)
+{
+    return place_kv(m, m->config.heads);
+}
+
+struct eng_place eng_place_value(const eng_model *m)
+{
+    return place_kv(m, m->config.heads + m->config.kv_heads);
+}
+
+void eng_chain_attention(struct eng_chain *c, const struct eng_attention_product *p,
+                         const char *what)
 {
     if (c->status != DEV_OK) {
         return; /* an operand may be missing */
     }
+    const struct k_gemm_args args = {.a = p->a + p->a_place.offset,
+                                     .b = p->b + p->b_place.offset,
+                                     .c = p->c + p->c_place.offset,
+                                     .m = p->m,
+                                     .n = p->n,
+                                     .k = p->k,
+                                     .lda = p->a_place.stride,
+                                     .ldb = p->b_place.stride,
+                                     .ldc = p->c_place.stride,
+                                     .trans_a = p->trans_a,
+                                     .trans_b = p->trans_b,
+                                     .accumulate = p->accumulate,
+                                     .batch_outer = c->model->config.rows,
+                                     .batch_inner = c->model->config.kv_heads,
+                                     .a_outer = p->a_place.outer,
+                                     .a_inner = p->a_place.inner,
+                                     .b_outer = p->b_place.outer,
+                                     .b_inner = p->b_place.inner,
+                                     .c_outer = p->c_place.outer,
+                                     .c_inner = p->c_place.inner};
+    eng_chain_gemm(c, &args, what);
+}
+
+static void attention_scores(struct eng_chain *c, const float *qkv, float *scores, int nth)
+{
     const struct eng_model *m = c->model;
-    struct k_gemm_args args = {.m = m->config.context,
-                               .n = m->config.context,
-                               .k = m->head_dim,
-                               .lda = m->qkv_width,
-                               .ldb = m->qkv_width,
-                               .ldc = m->config.context,
-                               .trans_b = true};
-    struct eng_attention_strides s;
-    eng_model_attention_batch(m, nth, &args, &s);
-    args.a = qkv + s.query;
-    args.a_outer = s.query_outer;
-    args.a_inner = s.query_inner;
-    args.b = qkv + s.key;
-    args.b_outer = s.query_outer;
-    args.b_inner = s.kv_inner;
-    args.c = scores + s.probs;
-    args.c_outer = s.probs_outer;
-    args.c_inner = s.probs_inner;
-    eng_chain_gemm(c, &args, "attention scores");
+    const struct eng_attention_product p = {.a = qkv,
+                                            .a_place = eng_place_query(m, nth),
+                                            .b = qkv,
+                                            .b_place = eng_place_key(m),
+                                            .c = scores,
+                                            .c_place = eng_place_scores(m, nth),
+                                            .m = m->config.context,
+                                            .n = m->config.context,
+                                            .k = m->head_dim,
+                                            .trans_b = true};
+    eng_chain_attention(c, &p, "attention scores");
 }
 
 static void attention_mix(struct eng_chain *c, const float *qkv, const float *probs, float *out,
                           int nth)
 {
-    if (c->status != DEV_OK) {
-        return; /* an operand may be missing */
-    }
     const struct eng_model *m = c->model;
-    struct k_gemm_args args = {.m = m->config.context,
-                               .n = m->head_dim,
-                               .k = m->config.context,
-                               .lda = m->config.context,
-                               .ldb = m->qkv_width,
-                               .ldc = m->config.heads * m->head_dim};
-    struct eng_attention_strides s;
-    eng_model_attention_batch(m, nth, &args, &s);
-    args.a = probs + s.probs;
-    args.a_outer = s.probs_outer;
-    args.a_inner = s.probs_inner;
-    args.b = qkv + s.value;
-    args.b_outer = s.query_outer;
-    args.b_inner = s.kv_inner;
-    args.c = out + s.query;
-    args.c_outer = s.out_outer;
-    args.c_inner = s.query_inner;
-    eng_chain_gemm(c, &args, "attention output");
+    const struct eng_attention_product p = {.a = probs,
+                                            .a_place = eng_place_scores(m, nth),
+                                            .b = qkv,
+                                            .b_place = eng_place_value(m),
+                                            .c = out,
+                                            .c_place = eng_place_attn(m, nth),
+                                            .m = m->config.context,
+                                            .n = m->head_dim,
+                                            .k = m->config.context};
+    eng_chain_attention(c, &p, "attention output");
 }
 
 static void attention(struct forward *f, struct eng_layer_saved *s)

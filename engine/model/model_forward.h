@@ -3,18 +3,32 @@
 
 #include "model_params.h"
 
-/* Where the operands of the attention products lie for the nth query head of every key/value head;
- * element offsets and strides of batch dimensions (outer: row, inner: key/value head). */
-struct eng_attention_strides {
-    size_t query, query_outer, query_inner; /* within qkv; query and query_inner also within attn */
-    size_t key, value, kv_inner;            /* within qkv; outer stride is query_outer */
-    size_t probs, probs_outer, probs_inner;
-    size_t out_outer; /* outer stride within attn */
+/* Where one operand of the attention products lies in its buffer: a matrix for each batch row
+ * (outer) and key/value head (inner). Elements, not bytes. */
+struct eng_place {
+    size_t offset, outer, inner;
+    int stride; /* from one row of the matrix to the next */
 };
 
-/* Sets the batch counts of args and fills the strides. */
-void eng_model_attention_batch(const struct eng_model *m, int nth, struct k_gemm_args *args,
-                               struct eng_attention_strides *s);
+/* The nth query head of every key/value head: in qkv, in the attention output, in the scores. */
+struct eng_place eng_place_query(const eng_model *m, int nth);
+struct eng_place eng_place_attn(const eng_model *m, int nth);
+struct eng_place eng_place_scores(const eng_model *m, int nth);
+/* The key/value heads themselves, in qkv. */
+struct eng_place eng_place_key(const eng_model *m);
+struct eng_place eng_place_value(const eng_model *m);
+
+/* C (+)= op(A) op(B) for all batch rows and key/value heads; op(A) is (m, k), op(B) is (k, n). */
+struct eng_attention_product {
+    const float *a, *b;
+    float *c;
+    struct eng_place a_place, b_place, c_place;
+    int m, n, k;
+    bool trans_a, trans_b, accumulate;
+};
+void eng_chain_attention(struct eng_chain *c, const struct eng_attention_product *p,
+                         const char *what);
+
 void eng_model_norm(struct eng_chain *c, const float *x, const float *weight, float *out,
                     float *rstd, const char *what);
 void eng_model_rope(struct eng_chain *c, float *qkv, const int32_t *positions, float direction,
