@@ -256,8 +256,9 @@ static bool read_text(struct fuzz_input *in, struct text *text, struct eng_rende
             return false;
         }
         if (content && size > 0) {
-            rendered->contents[rendered->content_count++] =
-                (struct eng_span){text->size, text->size + size};
+            const struct eng_span span = {text->size, text->size + size};
+            rendered->contents[rendered->content_count++] = span;
+            rendered->answers[rendered->answer_count++] = span; /* must not matter */
         }
         for (size_t i = 0, length = 0; i < size; i += length) {
             if (!is_settled(fuzz_code_point(bytes + i, &length))) {
@@ -278,10 +279,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct text text;
     static struct tokens wanted;
     static struct eng_span contents[TEXT_MAX];
+    static struct eng_span answers[TEXT_MAX];
     tokenizer = tokenizer == NULL ? open_tokenizer() : tokenizer;
     text.size = wanted.count = 0;
     struct fuzz_input in = {data, data + size};
-    struct eng_rendered rendered = {.contents = contents};
+    struct eng_rendered rendered = {.contents = contents, .answers = answers};
     struct eng_tokens tokens = {0};
     if (!read_text(&in, &text, &rendered)) {
         return 0;
