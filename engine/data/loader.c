@@ -22,6 +22,7 @@ struct skipped_id {
 struct eng_loader {
     struct eng_data_files files;
     eng_tokenizer *tokenizer;
+    bool borrowed; /* the tokenizer is another loader's */
     struct eng_documents documents;
     bool packing, shuffle;
     uint64_t seed;
@@ -66,7 +67,10 @@ static enum eng_status open_text(eng_loader *loader, const struct eng_loader_opt
 {
     struct eng_documents *const documents = &loader->documents;
     enum eng_status status = eng_layout_find(options->template_name, &documents->layout, error);
-    if (status == ENG_OK) {
+    if (status == ENG_OK && options->lender != NULL) {
+        loader->borrowed = true;
+        loader->tokenizer = options->lender->tokenizer;
+    } else if (status == ENG_OK) {
         status = eng_tokenizer_open(options->tokenizer_path, &loader->tokenizer, error);
     }
     if (status != ENG_OK) {
@@ -176,7 +180,7 @@ void eng_loader_close(eng_loader *loader)
 {
     if (loader != NULL) {
         eng_documents_fini(&loader->documents);
-        eng_tokenizer_close(loader->tokenizer);
+        eng_tokenizer_close(loader->borrowed ? NULL : loader->tokenizer);
         eng_data_files_close(&loader->files);
         free(loader->order);
         free(loader->columns);

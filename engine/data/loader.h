@@ -29,6 +29,8 @@ struct eng_loader_options {
     int rows;        /* rows of a micro-batch */
     int micro_count; /* micro-batches of a step (grad_accum) */
     int vocab;       /* what the model expects; EUSAGE when the tokenizer differs */
+    /* A loader of the same tokenizer that outlives this one and lends it; NULL = read the file. */
+    const struct eng_loader *lender;
 };
 
 struct eng_record {

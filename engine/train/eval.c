@@ -61,7 +61,8 @@ enum eng_status eng_eval_open(struct eng_trainer *t, struct eng_error *error)
         .context = r->model.context,
         .rows = r->train.rows,
         .micro_count = (r->train.eval_rows + r->train.rows - 1) / r->train.rows,
-        .vocab = r->model.vocab};
+        .vocab = r->model.vocab,
+        .lender = t->loader};
     eng_loader *loader = NULL;
     const struct eng_step_batch *batch = NULL;
     enum eng_status status = eng_loader_open(&options, &loader, error);
