@@ -54,7 +54,8 @@ ROW_KERNEL(row_rms, 32)
     const float *ROW_RESTRICT x = a->x + (int64_t)row * a->width;
     float sumsq;
     ROW_DOT(sumsq, i, a->width, x[i], x[i]);
-    ROW_ONE {
+    ROW_ONE
+    {
         a->out[row] = sqrtf(sumsq / (float)a->width);
     }
 }
@@ -66,29 +67,37 @@ ROW_KERNEL(sketch_part, 32)
     const uint32_t index = (uint32_t)chunk.index;
     ROW_LANES(float, sumsq);
     ROW_LANES(float, projection[K_PROJECTIONS]);
-    ROW_LANES(uint32_t, words[3]);
     ROW_LANES(uint32_t, spread); /* of the index of the lane's next element */
-    ROW_EACH {
-        spread[ROW_MINE] = (index + (uint32_t)ROW_LANE) * SKETCH_SPREAD;
+    ROW_LANES(uint32_t, words[3]);
+    ROW_EACH
+    {
         sumsq[ROW_MINE] = 0.0f;
         for (int j = 0; j < K_PROJECTIONS; j++) {
             projection[j][ROW_MINE] = 0.0f;
         }
+        spread[ROW_MINE] = (index + (uint32_t)ROW_LANE) * SKETCH_SPREAD;
         words[0][ROW_MINE] = words[1][ROW_MINE] = words[2][ROW_MINE] = 0;
     }
-    ROW_WALK(i, chunk.count, {
-        const float v = x[i];
-        const uint32_t signs = sketch_signs(spread[ROW_MINE]);
-        spread[ROW_MINE] += (uint32_t)ROW_L * SKETCH_SPREAD;
-        sumsq[ROW_MINE] = fmaf(v, v, sumsq[ROW_MINE]);
-        for (int j = 0; j < K_PROJECTIONS; j++) {
-            projection[j][ROW_MINE] += sketch_signed(v, signs, j);
-        }
-        words[0][ROW_MINE] += row_nonfinite(v);
-        words[1][ROW_MINE] = sketch_low(words[1][ROW_MINE], row_bits(v));
-        words[2][ROW_MINE] = sketch_high(words[2][ROW_MINE], row_bits(v));
-    })
-    ROW_EACH {
+    if (a->hash_only != 0) {
+        ROW_WALK(i, chunk.count, {
+            words[1][ROW_MINE] = sketch_low(words[1][ROW_MINE], row_bits(x[i]));
+            words[2][ROW_MINE] = sketch_high(words[2][ROW_MINE], row_bits(x[i]));
+        })
+    } else {
+        ROW_WALK(i, chunk.count, {
+            const float v = x[i];
+            const uint32_t signs = sketch_signs(spread[ROW_MINE]);
+            spread[ROW_MINE] += (uint32_t)ROW_L * SKETCH_SPREAD;
+            sumsq[ROW_MINE] = fmaf(v, v, sumsq[ROW_MINE]);
+            for (int j = 0; j < K_PROJECTIONS; j++) {
+                projection[j][ROW_MINE] += sketch_signed(v, signs, j);
+            }
+            words[1][ROW_MINE] = sketch_low(words[1][ROW_MINE], row_bits(v));
+            words[2][ROW_MINE] = sketch_high(words[2][ROW_MINE], row_bits(v));
+        })
+    }
+    ROW_EACH
+    {
         words[1][ROW_MINE] = sketch_finish(words[1][ROW_MINE], ROW_LANE);
         words[2][ROW_MINE] = sketch_finish(words[2][ROW_MINE], ROW_LANE);
     }
@@ -97,10 +106,14 @@ ROW_KERNEL(sketch_part, 32)
     for (int j = 0; j < K_PROJECTIONS; j++) {
         ROW_FOLD_SUM(sum.projection[j], projection[j]);
     }
+    if (row_nonfinite(sum.sumsq) != 0) { /* the square of what is not finite is not finite */
+        ROW_WALK(i, chunk.count, words[0][ROW_MINE] += row_nonfinite(x[i]))
+    }
     ROW_FOLD_WORDS(sum.nonfinite, words[0]);
     ROW_FOLD_WORDS(sum.hash_low, words[1]);
     ROW_FOLD_WORDS(sum.hash_high, words[2]);
-    ROW_ONE {
+    ROW_ONE
+    {
         a->part[row] = sum;
     }
 }
@@ -116,7 +129,8 @@ ROW_KERNEL(sketch_fold, 32)
         ROW_SUM(sum.projection[j], c, chunks, part[c].projection[j]);
     }
     ROW_LANES(uint32_t, words[3]);
-    ROW_EACH {
+    ROW_EACH
+    {
         words[0][ROW_MINE] = words[1][ROW_MINE] = words[2][ROW_MINE] = 0;
     }
     ROW_WALK(c, chunks, {
@@ -124,14 +138,16 @@ ROW_KERNEL(sketch_fold, 32)
         words[1][ROW_MINE] = sketch_low(words[1][ROW_MINE], part[c].hash_low);
         words[2][ROW_MINE] = sketch_high(words[2][ROW_MINE], part[c].hash_high);
     })
-    ROW_EACH {
+    ROW_EACH
+    {
         words[1][ROW_MINE] = sketch_finish(words[1][ROW_MINE], ROW_LANE);
         words[2][ROW_MINE] = sketch_finish(words[2][ROW_MINE], ROW_LANE);
     }
     ROW_FOLD_WORDS(sum.nonfinite, words[0]);
     ROW_FOLD_WORDS(sum.hash_low, words[1]);
     ROW_FOLD_WORDS(sum.hash_high, words[2]);
-    ROW_ONE {
+    ROW_ONE
+    {
         a->out[row] = sum;
     }
 }
@@ -142,7 +158,8 @@ enum { HASH_PASS = 1 << 30 };
 ROW_KERNEL(hash_words, 256)
 {
     ROW_LANES(uint32_t, state[2]);
-    ROW_EACH {
+    ROW_EACH
+    {
         state[0][ROW_MINE] = state[1][ROW_MINE] = 0;
     }
     for (int64_t done = 0; done < a->count; done += HASH_PASS) {
@@ -153,7 +170,8 @@ ROW_KERNEL(hash_words, 256)
             state[1][ROW_MINE] = sketch_high(state[1][ROW_MINE], words[i]);
         })
     }
-    ROW_EACH {
+    ROW_EACH
+    {
         state[0][ROW_MINE] = sketch_finish(state[0][ROW_MINE] + (uint32_t)a->count, ROW_LANE);
         state[1][ROW_MINE] = sketch_finish(state[1][ROW_MINE] ^ (uint32_t)a->count, ROW_LANE);
     }
@@ -161,7 +179,8 @@ ROW_KERNEL(hash_words, 256)
     uint32_t high;
     ROW_FOLD_WORDS(low, state[0]);
     ROW_FOLD_WORDS(high, state[1]);
-    ROW_ONE {
+    ROW_ONE
+    {
         a->out[0] = low;
         a->out[1] = high;
     }

@@ -22,11 +22,13 @@ struct k_sketch {
     uint32_t hash_high;
 };
 
-/* Row = chunk. part (chunks) overwritten with the sketch of each chunk of x. */
+/* Row = chunk. part (chunks) overwritten with the sketch of each chunk of x. With hash_only all but
+ * the hash is 0. */
 struct k_sketch_part_args {
     const float *x;
     const struct k_chunk *chunks;
     struct k_sketch *part;
+    int hash_only;
 };
 
 /* Row = tensor. out (tensors): the chunks of each tensor folded in order.

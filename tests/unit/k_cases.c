@@ -250,7 +250,7 @@ static void run_sketch(struct bench *b, enum k_id id)
         float *x = floats(b, FLAT, -1, 1);
         const struct k_chunk *chunks = chunk_table(b);
         struct k_sketch *part = take(b, sizeof *part * CHUNKS);
-        const struct k_sketch_part_args a = {x, chunks, output(b, part, sizeof *part * CHUNKS)};
+        const struct k_sketch_part_args a = {x, chunks, output(b, part, sizeof *part * CHUNKS), 0};
         run(b, &a, CHUNKS);
     } else if (id == K_ID_sketch_fold) {
         enum { PARTS = 700, TENSORS = 3 };

@@ -24,7 +24,7 @@ static struct k_sketch sketch_one(const float *x, int64_t index, int count)
 {
     const struct k_chunk chunk = {0, index, count, 0, 0, 0};
     struct k_sketch part;
-    const struct k_sketch_part_args a = {x, &chunk, &part};
+    const struct k_sketch_part_args a = {x, &chunk, &part, 0};
     run(K_ID_sketch_part, &a, 1);
     return part;
 }
@@ -57,7 +57,7 @@ Test(k_sketch, chunks_folded_give_the_sketch_of_the_tensor)
         chunks[c] = (struct k_chunk){offset, offset, c < 2 ? K_CHUNK : 333, 0, 0, 0};
     }
     struct k_sketch part[CHUNKS], out;
-    const struct k_sketch_part_args a = {x, chunks, part};
+    const struct k_sketch_part_args a = {x, chunks, part, 0};
     run(K_ID_sketch_part, &a, CHUNKS);
     const int32_t first[2] = {0, CHUNKS};
     const struct k_sketch_fold_args f = {part, first, &out};
@@ -83,6 +83,24 @@ Test(k_sketch, counts_what_is_not_finite)
     float x[COUNT] = {0.0f};
     x[0] = NAN, x[31] = INFINITY, x[32] = -INFINITY, x[299] = -NAN;
     cr_assert(sketch_one(x, 0, COUNT).nonfinite == 4);
+}
+
+Test(k_sketch, hash_alone_is_the_hash_of_the_whole_sketch)
+{
+    enum { COUNT = 777 };
+    static float x[COUNT];
+    k_fill(x, COUNT, 3, 1.0f);
+    x[500] = NAN;
+    const struct k_chunk chunk = {0, 5, COUNT, 0, 0, 0};
+    struct k_sketch part;
+    const struct k_sketch_part_args a = {x, &chunk, &part, 1};
+    run(K_ID_sketch_part, &a, 1);
+    const struct k_sketch whole = sketch_one(x, 5, COUNT);
+    cr_assert(part.hash_low == whole.hash_low && part.hash_high == whole.hash_high);
+    cr_assert(part.sumsq == 0.0f && part.nonfinite == 0 && whole.nonfinite == 1);
+    for (int j = 0; j < K_PROJECTIONS; j++) {
+        cr_assert(part.projection[j] == 0.0f);
+    }
 }
 
 static uint64_t part_hash(const float *x, int count)
