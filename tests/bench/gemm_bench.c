@@ -37,7 +37,8 @@ struct problem {
     bool trans_a, trans_b;
 };
 
-/* tokens x width x {qkv, ffn, vocabulary} of tiny and small: forward, input and weight gradients. */
+/* tokens x width x {qkv, ffn, vocabulary} of tiny and small: forward, input and weight gradients.
+ */
 static const struct problem problems[] = {
     {"tiny", "qkv forward", 512, 256, 128, false, true},
     {"tiny", "gate_up forward", 512, 704, 128, false, true},
