@@ -292,7 +292,7 @@ static enum har_status check_all(const struct har_campaign *c, struct har_error 
     } ranges[] = {
         {"repeats", c->repeats, 1, HAR_SEED_BLOCK - 1},
         {"horizon", c->horizon, 0, 1000000},
-        {"calibration", c->calibration, 2, HAR_SEED_BLOCK - 1},
+        {"calibration", c->calibration, 3, HAR_SEED_BLOCK - 1}, /* bounds need three runs */
         {"false_alarms", c->false_alarms, 0, HAR_SEED_BLOCK - 1},
         {"jobs", c->jobs, 0, 1024},
         {"timeout_factor", c->timeout_factor, 2, 1000},

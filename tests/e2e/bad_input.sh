@@ -370,6 +370,7 @@ wrong_type|:3:;repeats|repeats: many
 negative|repeats;-1|repeats: -1
 negative_seed|seed|seed: -1
 dose|nonsense|doses: [nonsense]
+calibration|calibration;2|calibration: 2
 TABLE
 bad 'run, campaign missing' 1 'recipes/none.yaml;No such file' "${H[@]}" -c recipes/none.yaml
 printf 'name: a\nrecipes: [none.yaml]\n' >recipes/campaign_recipe.yaml
