@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tile: 6 x 8 doubles fill 12 of 16 registers of 256 bits, or 6 of 32 of 512 bits. */
-enum { TILE_M = 6, TILE_N = 8, BLOCK_M = 96, BLOCK_N = 192, BLOCK_K = 256 };
+/* Tile: 6 x 16 doubles fill 12 of 32 registers of 512 bits. */
+enum { TILE_M = 6, TILE_N = 16, BLOCK_M = 96, BLOCK_N = 192, BLOCK_K = 256 };
 
 typedef double vector __attribute__((vector_size(TILE_N * sizeof(double))));
 

@@ -38,7 +38,15 @@ static void compute(struct orc_ref_sketch *sketch, const vector *signs)
     vector sum[CHAINS] = {{0}};
     double square[CHAINS] = {0};
     size_t bad = 0;
-    for (size_t i = 0; i < sketch->count; i++) {
+    /* Whole rounds over the chains: their sums can stay in registers. */
+    const size_t rounds = sketch->count / CHAINS * CHAINS;
+    for (size_t i = 0; i < rounds; i += CHAINS)
+        for (size_t c = 0; c < CHAINS; c++) {
+            sum[c] += signs[index_hash((uint32_t)(i + c))] * x[i + c];
+            square[c] += x[i + c] * x[i + c];
+            bad += not_finite(x[i + c]);
+        }
+    for (size_t i = rounds; i < sketch->count; i++) {
         sum[i % CHAINS] += signs[index_hash((uint32_t)i)] * x[i];
         square[i % CHAINS] += x[i] * x[i];
         bad += not_finite(x[i]);
