@@ -25,6 +25,7 @@ enum {
     UNPACKED_ROWS = 28,
     TILE_COLS_MAX = 64,
     PACK_SLACK = 64,
+    PACK_DEPTHS = 16,
     LINES_MAX = 256, /* of one tile */
     A_FLOATS = K_ROWS * K_DEPTH + PACK_SLACK,
     B_FLOATS = (K_COLS + TILE_COLS_MAX) * K_DEPTH
@@ -198,16 +199,22 @@ static void list_lines(const struct k_gemm_kernel *kernel, const struct block *s
     t->line_count = w->line_count + w->line_count % 2;
 }
 
+/* A that is stored transposed is packed a few depths at a time, so that a line which two panels
+ * share is still at hand. */
 static void pack_block_a(const struct k_gemm_kernel *kernel, const struct problem *p,
                          const struct block *s, struct workspace *w)
 {
-    int after = 0;
-    for (int i = 0; after < s->rows; i++) {
-        const int row = after;
-        after = panel_begin(kernel, s, i + 1);
-        kernel->pack_a(w->a + (ptrdiff_t)row * s->depth,
-                       p->a + (s->row + row) * p->a_row + s->k * p->a_step, p->a_row, p->a_step,
-                       after - row, s->depth);
+    const int slice = p->a_row == 1 ? PACK_DEPTHS : s->depth;
+    for (int k = 0; k < s->depth; k += slice) {
+        int after = 0;
+        for (int i = 0; after < s->rows; i++) {
+            const int row = after;
+            after = panel_begin(kernel, s, i + 1);
+            const int rows = after - row;
+            const float *from = p->a + (s->row + row) * p->a_row + (s->k + k) * p->a_step;
+            kernel->pack_a(w->a + (ptrdiff_t)row * s->depth + k * rows, from, p->a_row, p->a_step,
+                           rows, smaller(slice, s->depth - k));
+        }
     }
 }
 

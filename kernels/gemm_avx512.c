@@ -158,8 +158,7 @@ static void pack_a(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step,
     }
     const vec_part part = vec_part_first(rows);
     for (int k = 0; k < depth; k++) {
-        _mm512_storeu_ps(to + k * rows, vec_part_load(a + k * a_step, part));
-        fetch_ahead(a + k * a_step, 2 * ROWS);
+        vec_part_store(to + k * rows, part, vec_part_load(a + k * a_step, part));
     }
 }
 

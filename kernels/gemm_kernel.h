@@ -30,7 +30,7 @@ struct k_gemm_kernel {
     int tile_rows, tile_cols; /* largest tile */
     void (*tile)(const struct k_gemm_tile *t);
     /* Packs A(rows, depth), rows <= tile_rows, as to[k * rows + i]; may write 16 floats past the
-     * end. */
+     * end unless a_row is 1. */
     void (*pack_a)(float *to, const float *a, ptrdiff_t a_row, ptrdiff_t a_step, int rows,
                    int depth);
     /* Packs B(depth, cols), cols <= tile_cols, as to[k * tile_cols + j], zeros behind the last
