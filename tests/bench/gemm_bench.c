@@ -1,8 +1,9 @@
 /* Our GEMM against OpenBLAS and oneDNN at the shapes of the recipes, in one interleaved run.
  * Run by tests/bench/run.sh; a peer whose library is absent is named and left out.
  *
- *   gemm_bench THREADS SECONDS_PER_PROBLEM
- * Prints GFLOP/s per shape, geometric means, their ratios, and the machine's FMA peak. */
+ *   gemm_bench THREADS SECONDS_PER_PROBLEM PEAK
+ * Prints for each shape the share of PEAK (GFLOP/s) in percent, and the ratios of geometric means.
+ */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -168,12 +169,13 @@ static void load_peers(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3 || atoi(argv[1]) < 1 || atoi(argv[1]) > THREADS_MAX) {
-        fprintf(stderr, "usage: gemm_bench THREADS(1..%d) SECONDS_PER_PROBLEM\n", THREADS_MAX);
+    if (argc != 4 || atoi(argv[1]) < 1 || atoi(argv[1]) > THREADS_MAX || atof(argv[3]) <= 0.0) {
+        fprintf(stderr, "usage: gemm_bench THREADS(1..%d) SECONDS_PER_PROBLEM PEAK\n", THREADS_MAX);
         return 1;
     }
     bench.threads = atoi(argv[1]);
     const double seconds = atof(argv[2]);
+    const double percent = 100.0 / atof(argv[3]);
     for (int t = 0; t < bench.threads; t++) {
         bench.workspace[t] = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
     }
@@ -189,14 +191,15 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         double best[PEERS];
         measure(&problems[i], seconds, best);
-        printf("%-6s %-20s %5dx%4dx%4d %9.1f %9.1f %9.1f\n", problems[i].recipe, problems[i].what,
-               problems[i].m, problems[i].n, problems[i].k, best[0], best[1], best[2]);
+        printf("%-6s %-20s %5dx%4dx%4d %8.0f%% %8.0f%% %8.0f%%\n", problems[i].recipe,
+               problems[i].what, problems[i].m, problems[i].n, problems[i].k, percent * best[0],
+               percent * best[1], percent * best[2]);
         for (int peer = 0; peer < PEERS; peer++) {
             log_sum[peer] += peer_present(peer) ? log(best[peer]) : 0.0;
         }
     }
     const double ours = exp(log_sum[0] / (double)count);
-    printf("geometric mean: ours %.1f GFLOP/s", ours);
+    printf("geometric mean: ours %.0f %% of the peak", percent * ours);
     if (bench.openblas != NULL) {
         printf(", ours/OpenBLAS %.2f", ours / exp(log_sum[1] / (double)count));
     }

@@ -2,14 +2,15 @@
 """Benchmarks of whole programs, each against a named peer of the same run, printed as ratios.
 
     measure.py BUILD step|trace|start|checks|reference [RECIPE ...]
+    measure.py CALLGRIND_BUILD twin
 
 Rounds are interleaved and medians taken. `elapsed` is what a user waits for and needs a quiet machine;
 `processor` is the processor time of one thread and survives a busy one.
 """
+import glob
 import json
 import os
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -26,6 +27,8 @@ STEP_PLAN = {"tiny": (12, 3, 8, 2), "small": (4, 2, 3, 1), "bench-124m": (5, 2, 
 
 
 class Bench:
+    """A build and a folder for what the runs write."""
+
     def __init__(self, build, work):
         self.build, self.work = build, work
         self.train = os.path.join(build, "engine", "faultline-train-production")
@@ -176,7 +179,7 @@ def bench_trace(bench, names):
     print("## Cost of the trace: processor time of a step over the same without a trace, 1 thread, unchecked")
     for name in names or ("nano", "tiny"):
         times = compare(bench, name, {level: ["--unchecked", "--level", level, *trace]
-                                      for level in ("none", "hashes", "full")}, 5, 20, 1)
+                                      for level in ("none", "hashes", "full")}, 5, 12, 1)
         print(f"{name}: hashes {100 * (times['hashes'] / times['none'] - 1):+.1f} %, full "
               f"{100 * (times['full'] / times['none'] - 1):+.1f} %", flush=True)
 
@@ -185,7 +188,7 @@ def bench_checks(bench, names):
     print("## Cost of race checker and poison: processor time of a step over the same unchecked, 1 thread")
     for name in names or ("nano", "tiny"):
         times = compare(bench, name, {"with": ["--level", "none"], "without": ["--level", "none", "--unchecked"]},
-                        7, 20, 1)
+                        7, 12, 1)
         print(f"{name}: {100 * (times['with'] / times['without'] - 1):+.1f} %", flush=True)
 
 
@@ -216,9 +219,36 @@ def bench_reference(bench, names):
               f"{steps} steps {1e3 * whole:.0f} ms, of 1 step {1e3 * one:.0f} ms", flush=True)
 
 
+def instructions(bench, program, fault, steps):
+    """Instructions of a whole run of pico, counted by callgrind."""
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+               os.path.join(bench.build, "engine", program), "--recipe", bench.recipe("pico"), "--weights",
+               bench.weights_of("pico"), "--seed", "1", "--steps", str(steps), "--threads", "1", "--level", "hashes",
+               "--trace", os.path.join(bench.work, "t.jsonl"), "--fault", fault, "--quiet"]
+    child = subprocess.run(command, stderr=subprocess.PIPE, check=True)
+    return int(re.search(rb"Collected : ([0-9]+)", child.stderr)[1])
+
+
+def bench_twin(bench, _):
+    """Files without sites in kernels cost nothing: the rest of the engine is compiled once, with its sites."""
+    print("## Unarmed cost: instructions of a step of pico over production's (callgrind, -march=x86-64-v3)")
+    production, mutable = "faultline-train-production", "faultline-train"
+    one, two = (instructions(bench, production, "none", steps) for steps in (1, 2))
+    unarmed_one, unarmed_two = (instructions(bench, mutable, "none", steps) for steps in (1, 2))
+    step, unarmed = two - one, unarmed_two - unarmed_one
+    print(f"mutable build, nothing armed: {100 * (unarmed / step - 1):+.3f} % (limit +1 %)", flush=True)
+    for file in sorted(glob.glob(os.path.join(TOP, "kernels", "*.cu"))):
+        with open(file, encoding="utf-8") as text:
+            if "FAULT(" not in text.read():
+                continue
+        name = os.path.relpath(file, TOP)
+        twin = instructions(bench, mutable, "none:" + name, 2) - unarmed_two
+        print(f"twin of {name}: {100 * twin / (2 * step):+.2f} % of a step", flush=True)
+
+
 def main():
     benches = {"step": bench_step, "trace": bench_trace, "start": bench_start, "checks": bench_checks,
-               "reference": bench_reference}
+               "reference": bench_reference, "twin": bench_twin}
     if len(sys.argv) < 3 or sys.argv[2] not in benches:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as work:
