@@ -54,7 +54,7 @@ enum har_status har_cmd_diff(const struct har_options *options, struct har_error
         printf("step %d, %s, %s: %s (%zu items compared)\n", divergence.step, divergence.stage,
                divergence.item, divergence.detail, divergence.compared);
     } else {
-        printf("no divergence: %s (%zu items compared)\n", divergence.detail, divergence.compared);
+        printf("%s (%zu items compared)\n", divergence.detail, divergence.compared);
     }
     return divergence.compared > 0 || divergence.found
                ? HAR_OK

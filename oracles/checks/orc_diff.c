@@ -23,6 +23,7 @@ static void largest(const struct orc_case *c, struct orc_divergence *out)
 {
     double worst = 0.0;
     int at = 0;
+    int from = 0;
     const struct orc_range range = orc_range_common(c->subject, c->reference);
     for (int s = range.first; s <= range.last; s++) {
         const struct orc_step *a = orc_trace_step(c->subject, s);
@@ -38,6 +39,7 @@ static void largest(const struct orc_case *c, struct orc_divergence *out)
                     const double deviation =
                         u == v ? 0.0 : fabs(u - v) / fabs(y->items[i].numbers[ORC_SKETCH_NORM]);
                     out->compared++;
+                    from = from == 0 && deviation != 0.0 ? s : from;
                     if (!(deviation <= worst)) {
                         worst = deviation;
                         at = s;
@@ -52,6 +54,7 @@ static void largest(const struct orc_case *c, struct orc_divergence *out)
             const double deviation =
                 orc_relative(a->scalar[ORC_SCALAR_loss].value, b->scalar[ORC_SCALAR_loss].value);
             out->compared++;
+            from = from == 0 && deviation != 0.0 ? s : from;
             if (!(deviation <= worst)) {
                 worst = deviation;
                 at = s;
@@ -60,10 +63,15 @@ static void largest(const struct orc_case *c, struct orc_divergence *out)
         }
     }
     out->step = at;
+    if (from == 0) {
+        (void)snprintf(out->detail, sizeof out->detail,
+                       "no difference of text, tokens, labels, order, sketches or losses");
+        return;
+    }
     (void)snprintf(out->detail, sizeof out->detail,
-                   "no exact difference; largest relative deviation %.3g at step %d (no bounds "
-                   "given, so no verdict on numbers)",
-                   worst, at);
+                   "no difference of text, tokens, labels or order; numbers differ from step %d "
+                   "on, most at step %d: %.64s by %.3g relative; no bounds, so no verdict on that",
+                   from, at, out->item, worst);
 }
 
 enum orc_status orc_diff(const orc_trace *a, const orc_trace *b, const orc_bounds *bounds,
