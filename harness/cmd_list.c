@@ -165,10 +165,13 @@ static void print_history(json_t *history)
     puts(json_array_size(history) > 0 ? "history:" : "history:  no stored result");
     json_array_foreach(history, i, o)
     {
-        printf("  %s  %s on %s seed %s: %s by %s at step %s (reached %s): %s\n",
-               text_of(o, "finished_at"), text_of(o, "entry"), text_of(o, "recipe"),
-               text_of(o, "seed"), text_of(o, "outcome"), text_of(o, "first_check"),
-               text_of(o, "detected"), text_of(o, "reached"), text_of(o, "detail"));
+        printf("  %s  %s on %s seed %s: %s", text_of(o, "finished_at"), text_of(o, "entry"),
+               text_of(o, "recipe"), text_of(o, "seed"), text_of(o, "outcome"));
+        if (strcmp(text_of(o, "outcome"), "detected") == 0) {
+            printf(" by %s at step %s (reached %s)", text_of(o, "first_check"),
+                   text_of(o, "detected"), text_of(o, "reached"));
+        }
+        printf(": %s\n", text_of(o, "detail"));
     }
 }
 

@@ -87,11 +87,11 @@ enum har_status har_cmd_gate(const struct har_options *options, struct har_error
         print_json(&results, status, har_text_get(&findings));
     } else {
         fputs(har_text_get(&findings), stdout);
-        printf("%zu passed, %zu failed, %zu skipped: gate %s\n",
+        printf("%zu passed, %zu failed, %zu skipped: %s\n",
                results.summary.outcomes[HAR_OUTCOME_detected],
                results.summary.rate_below - results.summary.outcomes[HAR_OUTCOME_detected],
                results.summary.entries - results.summary.rate_below,
-               status == HAR_OK ? "passed" : har_status_text(status));
+               status == HAR_OK ? "gate passed" : har_status_text(status));
     }
     har_text_fini(&findings);
     har_results_fini(&results);
