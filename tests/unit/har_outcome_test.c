@@ -1,4 +1,4 @@
-/* Tests of the outcome rules of DESIGN 9, as a table of facts. */
+/* Tests of the outcome rules, as a table of facts. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -74,7 +74,7 @@ Test(har_stats, interval_without_events_has_its_closed_form)
         compared++;
     }
     cr_assert_gt(compared, 0);
-    /* "0 of 20" is at most 16.8 % to the digits DESIGN 8 prints. */
+    /* "0 of 20" is at most 16.8 % to the digits a report prints. */
     cr_expect_eq(lround(1000.0 * har_stats_proportion(0, 20, 0.95).high), 168);
 }
 
