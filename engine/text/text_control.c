@@ -1,4 +1,4 @@
-/* Control tokens, kept longest first.
+/* Control tokens, grouped by length, longest first, and sorted within a group.
  * Called by tokenizer and text_encode; must not know vocabularies or spans. */
 #include "text_control.h"
 
@@ -13,13 +13,6 @@ enum eng_status eng_control_add(struct eng_control_set *set, const char *text, s
     if (size == 0) {
         return eng_fail(error, ENG_EINPUT, "a control token has an empty text");
     }
-    size_t place = 0;
-    for (size_t i = 0; i < set->count; i++) {
-        if (set->items[i].size == size && memcmp(set->items[i].text, text, size) == 0) {
-            return eng_fail(error, ENG_EINPUT, "control token '%s' stands twice", text);
-        }
-        place += set->items[i].size >= size;
-    }
     struct eng_control *const items =
         eng_grown(set->items, &set->capacity, set->count + 1, sizeof *items);
     if (items == NULL) {
@@ -32,10 +25,42 @@ enum eng_status eng_control_add(struct eng_control_set *set, const char *text, s
     }
     memcpy(copy, text, size);
     copy[size] = '\0';
-    memmove(items + place + 1, items + place, (set->count - place) * sizeof *items);
-    items[place] = (struct eng_control){copy, size, id};
-    set->count++;
+    items[set->count++] = (struct eng_control){copy, size, id};
     set->starts[(unsigned char)text[0]] = true;
+    return ENG_OK;
+}
+
+static int by_size_and_text(const void *left, const void *right)
+{
+    const struct eng_control *const a = left;
+    const struct eng_control *const b = right;
+    if (a->size != b->size) {
+        return a->size > b->size ? -1 : 1;
+    }
+    return memcmp(a->text, b->text, a->size);
+}
+
+enum eng_status eng_control_seal(struct eng_control_set *set, struct eng_error *error)
+{
+    if (set->count > 0) {
+        qsort(set->items, set->count, sizeof *set->items, by_size_and_text);
+    }
+    for (size_t i = 0; i < set->count; i++) {
+        if (i > 0 && by_size_and_text(&set->items[i - 1], &set->items[i]) == 0) {
+            return eng_fail(error, ENG_EINPUT, "control token '%s' stands twice",
+                            set->items[i].text);
+        }
+        if (i == 0 || set->items[i - 1].size != set->items[i].size) {
+            struct eng_control_group *const groups =
+                eng_grown(set->groups, &set->group_capacity, set->group_count + 1, sizeof *groups);
+            if (groups == NULL) {
+                return eng_fail(error, ENG_EHOSTMEM, "no memory for control tokens");
+            }
+            set->groups = groups;
+            groups[set->group_count++] = (struct eng_control_group){i, 0};
+        }
+        set->groups[set->group_count - 1].count++;
+    }
     return ENG_OK;
 }
 
@@ -45,7 +70,30 @@ void eng_control_fini(struct eng_control_set *set)
         free(set->items[i].text);
     }
     free(set->items);
+    free(set->groups);
     *set = (struct eng_control_set){0};
+}
+
+/* The member of a group that has this text, NULL when there is none. */
+static const struct eng_control *find_in(const struct eng_control_set *set,
+                                         const struct eng_control_group *group, const char *text)
+{
+    size_t low = group->first;
+    size_t high = group->first + group->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const struct eng_control *const item = &set->items[middle];
+        const int order = memcmp(item->text, text, item->size);
+        if (order == 0) {
+            return item;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
 }
 
 const struct eng_control *eng_control_match(const struct eng_control_set *set, const char *bytes,
@@ -54,10 +102,12 @@ const struct eng_control *eng_control_match(const struct eng_control_set *set, c
     if (size == 0 || !set->starts[(unsigned char)bytes[0]]) {
         return NULL;
     }
-    for (size_t i = 0; i < set->count; i++) {
-        const struct eng_control *const item = &set->items[i];
-        if (item->size <= size && memcmp(item->text, bytes, item->size) == 0) {
-            return item;
+    for (size_t i = 0; i < set->group_count; i++) {
+        const struct eng_control_group *const group = &set->groups[i];
+        const struct eng_control *const found =
+            set->items[group->first].size <= size ? find_in(set, group, bytes) : NULL;
+        if (found != NULL) {
+            return found;
         }
     }
     return NULL;
@@ -65,9 +115,11 @@ const struct eng_control *eng_control_match(const struct eng_control_set *set, c
 
 const struct eng_control *eng_control_find(const struct eng_control_set *set, const char *text)
 {
-    for (size_t i = 0; i < set->count; i++) {
-        if (strcmp(set->items[i].text, text) == 0) {
-            return &set->items[i];
+    const size_t size = strlen(text);
+    for (size_t i = 0; i < set->group_count; i++) {
+        const struct eng_control_group *const group = &set->groups[i];
+        if (set->items[group->first].size == size) {
+            return find_in(set, group, text);
         }
     }
     return NULL;

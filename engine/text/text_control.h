@@ -13,16 +13,25 @@ struct eng_control {
     int32_t id;
 };
 
-/* Zero-initialise. */
+/* Control tokens of one length: items[first] and what follows. */
+struct eng_control_group {
+    size_t first, count;
+};
+
+/* Zero-initialise, add, seal, then ask. */
 struct eng_control_set {
-    struct eng_control *items; /* longer texts first, so that the first match is the longest */
+    struct eng_control *items;
     size_t count, capacity;
+    struct eng_control_group *groups; /* longer texts first, so that the first match is longest */
+    size_t group_count, group_capacity;
     bool starts[256]; /* some text begins with this byte */
 };
 
-/* Copies the text. EINPUT for an empty or repeated one. */
+/* Copies the text. EINPUT for an empty one. */
 ENG_CHECKED enum eng_status eng_control_add(struct eng_control_set *set, const char *text,
                                             size_t size, int32_t id, struct eng_error *error);
+/* Makes the set ready to be asked. EINPUT for a repeated text. */
+ENG_CHECKED enum eng_status eng_control_seal(struct eng_control_set *set, struct eng_error *error);
 void eng_control_fini(struct eng_control_set *set);
 /* The longest control token whose text stands at the start of bytes, NULL when there is none. */
 const struct eng_control *eng_control_match(const struct eng_control_set *set, const char *bytes,

@@ -182,7 +182,9 @@ static enum eng_status read_added(const struct reader *reader, const json_t *add
             return status;
         }
     }
-    return ENG_OK;
+    struct eng_error cause = {""};
+    const enum eng_status status = eng_control_seal(&reader->tokenizer->controls, &cause);
+    return status == ENG_OK ? ENG_OK : reader_fail(reader, status, "%.200s", cause.text);
 }
 
 /* GPT-2's alphabet: printable bytes stand for themselves, the others for 256, 257, ... in order. */
