@@ -1,10 +1,9 @@
 /* The host matrix product: divides it into parts, blocks and tiles for a micro-kernel. Called by
  * the device runtime; must not know instruction sets.
  *
- * Blocks of depth K_DEPTH go on with the chain of fmaf where the block before left it in C, so
- * blocking does not change bits. A block of B (K_DEPTH, K_COLS) and one of A (K_ROWS, K_DEPTH) are
- * packed into the caller's workspace, unless so little reads them that packing costs more than it
- * saves.
+ * Blocks of depth go on with the chain of fmaf where the block before left it in C, so blocking
+ * does not change bits. A block of B (K_DEPTH, K_COLS) and one of A (K_ROWS, K_DEPTH) are packed
+ * into the caller's workspace, unless so little reads them that packing costs more than it saves.
  *
  * Operands of a training step seldom lie in the caches of the core. So each tile is given the lines
  * that are needed next: C of the tile after it and a share of the next block of A. */
@@ -16,6 +15,7 @@
 
 enum {
     K_DEPTH = 256,
+    K_DEPTH_ONE = 384, /* a product up to this deep is not divided: C is written once */
     K_ROWS = 168,
     K_COLS = 1024,
     /* Up to this many columns (rows) per element of A (B), operands are read where they are; A that
@@ -27,8 +27,8 @@ enum {
     PACK_SLACK = 64,
     PACK_DEPTHS = 16,
     LINES_MAX = 256, /* of one tile */
-    A_FLOATS = K_ROWS * K_DEPTH + PACK_SLACK,
-    B_FLOATS = (K_COLS + TILE_COLS_MAX) * K_DEPTH
+    A_FLOATS = K_ROWS * K_DEPTH_ONE + PACK_SLACK,
+    B_FLOATS = (K_COLS + TILE_COLS_MAX) * K_DEPTH_ONE
 };
 
 /* One product without batch, and what of C this part computes. */
@@ -284,13 +284,16 @@ static void run_problem(const struct k_gemm_kernel *kernel, const struct problem
         clear_c(p);
     }
     const int row_blocks = (rows + K_ROWS - 1) / K_ROWS;
+    const int depth_blocks =
+        p->depth <= K_DEPTH_ONE ? p->depth > 0 : (p->depth + K_DEPTH - 1) / K_DEPTH;
     struct block s = {.pack_a = cols > (p->a_step == 1 ? UNPACKED_COLS : UNPACKED_COLS_TRANSPOSED),
                       .pack_b = rows > UNPACKED_ROWS || p->b_col != 1};
     for (int col = 0; col < cols; col += K_COLS) {
         s.col = p->col_begin + col;
         s.cols = smaller(K_COLS, cols - col);
-        for (s.k = 0; s.k < p->depth; s.k += K_DEPTH) {
-            s.depth = smaller(K_DEPTH, p->depth - s.k);
+        for (int d = 0; d < depth_blocks; d++) {
+            s.k = piece_begin(p->depth, depth_blocks, d);
+            s.depth = piece_begin(p->depth, depth_blocks, d + 1) - s.k;
             pack_block_b(kernel, p, &s, w);
             for (int i = 0; i < row_blocks; i++) {
                 s.row = p->row_begin + piece_begin(rows, row_blocks, i);
