@@ -132,6 +132,7 @@ Test(k_gemm, blocks_of_rows_and_depth)
     compared += check_layouts(29, 66, 513, 0);
     compared += check_layouts(340, 33, 300, 2);
     compared += check_layouts(3, 200, 600, 0);
+    compared += check_layouts(180, 290, 400, 1); /* everything packed, several blocks each way */
     cr_assert(compared > 0);
 }
 
