@@ -179,32 +179,34 @@ def bench_step(bench, names):
         measure_step(bench, name)
 
 
-def compare(bench, name, variants, rounds, steps, threads, whole=False):
-    """Medians of processor time over interleaved rounds: {variant: seconds a step, or of the whole process}."""
-    times = {label: [] for label in variants}
+def compare(bench, name, variants, rounds, steps, threads=1):
+    """Processor time of a step over that of the first variant, in percent more: the median over rounds, in which
+    all variants run one after another."""
+    base, *others = variants
+    more = {label: [] for label in others}
     for _ in range(rounds):
-        for label, options in variants.items():
-            result = bench.run_train(name, threads, *options, steps=steps)
-            times[label].append(result.processor if whole else later_steps(result)[1])
-    return {label: middle(values) for label, values in times.items()}
+        spent = {label: later_steps(bench.run_train(name, threads, *options, steps=steps))[1]
+                 for label, options in variants.items()}
+        for label in others:
+            more[label].append(100 * (spent[label] / spent[base] - 1))
+    return {label: middle(values) for label, values in more.items()}
 
 
 def bench_trace(bench, names):
     trace = ["--trace", os.path.join(bench.work, "t.jsonl")]
     print("## Cost of the trace: processor time of a step over the same without a trace, 1 thread, unchecked")
     for name in names or ("nano", "tiny"):
-        times = compare(bench, name, {level: ["--unchecked", "--level", level, *trace]
-                                      for level in ("none", "hashes", "full")}, 5, 12, 1)
-        print(f"{name}: hashes {100 * (times['hashes'] / times['none'] - 1):+.1f} %, full "
-              f"{100 * (times['full'] / times['none'] - 1):+.1f} %", flush=True)
+        more = compare(bench, name, {level: ["--unchecked", "--level", level, *trace]
+                                     for level in ("none", "hashes", "full")}, 9, 9 if name == "tiny" else 40)
+        print(f"{name}: hashes {more['hashes']:+.1f} %, full {more['full']:+.1f} %", flush=True)
 
 
 def bench_checks(bench, names):
     print("## Cost of race checker and poison: processor time of a step over the same unchecked, 1 thread")
     for name in names or ("nano", "tiny"):
-        times = compare(bench, name, {"with": ["--level", "none"], "without": ["--level", "none", "--unchecked"]},
-                        7, 12, 1)
-        print(f"{name}: {100 * (times['with'] / times['without'] - 1):+.1f} %", flush=True)
+        more = compare(bench, name, {"without": ["--level", "none", "--unchecked"], "with": ["--level", "none"]},
+                       9, 9 if name == "tiny" else 40)
+        print(f"{name}: {more['with']:+.1f} %", flush=True)
 
 
 def bench_start(bench, names):
@@ -212,9 +214,12 @@ def bench_start(bench, names):
     trace = ["--quiet", "--level", "full", "--trace", os.path.join(bench.work, "t.jsonl")]
     print("## A whole run, all steps, full trace, all checks, 1 thread (milliseconds of processor time, median of 15)")
     for name in names or ("pico",):
-        whole = compare(bench, name, {"run": trace}, 15, None, 1, whole=True)["run"]
-        one = compare(bench, name, {"run": trace}, 15, 1, 1, whole=True)["run"]
-        print(f"{name}: {1e3 * whole:.1f}, of which {1e3 * one:.1f} are spent by a run of one step", flush=True)
+        whole, one = [], []
+        for _ in range(15):
+            whole.append(bench.run_train(name, 1, *trace).processor)
+            one.append(bench.run_train(name, 1, *trace, steps=1).processor)
+        print(f"{name}: {1e3 * middle(whole):.1f} (best {1e3 * min(whole):.1f}), of which {1e3 * middle(one):.1f} "
+              f"(best {1e3 * min(one):.1f}) are spent by a run of one step", flush=True)
 
 
 def bench_reference(bench, names):
