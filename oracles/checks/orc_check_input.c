@@ -177,4 +177,13 @@ void orc_check_run_order(const struct orc_case *c, struct orc_probe *probe)
                         mine->repeats);
         compare_order(probe, mine, theirs);
     }
+    /* Who died may stop early; who came to its end has done every step. */
+    if (range.first <= range.last && orc_trace_ended(c->subject) && orc_trace_ended(c->reference)) {
+        const int mine = orc_trace_last_step(c->subject);
+        const int theirs = orc_trace_last_step(c->reference);
+        if (mine != theirs) {
+            orc_probe_exact(probe, range.last + 1, false, "step missing in %s",
+                            mine < theirs ? "the run" : "the reference");
+        }
+    }
 }

@@ -470,6 +470,8 @@ enum orc_status orc_step_read_unfinished(struct orc_trace *t, const cJSON *json,
     return status;
 }
 
+enum { STEP_MAX = 10000000 }; /* checks go from step to step: a far one must not take hours */
+
 enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json, const struct orc_place *place)
 {
     struct orc_step *step = append_step(t);
@@ -477,8 +479,8 @@ enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json, const stru
         return orc_fail(ORC_EMEMORY, place->error, "%s: host memory exhausted", place->path);
     }
     enum orc_status status = orc_json_int(place, json, "step", &step->number);
-    if (status == ORC_OK && step->number < 1) {
-        status = orc_bad(place, "\"step\" is missing or not positive");
+    if (status == ORC_OK && (step->number < 1 || step->number > STEP_MAX)) {
+        status = orc_bad(place, "\"step\" is missing or not in [1, %d]", STEP_MAX);
     }
     if (status == ORC_OK) {
         status = read_scalars(step, json, place);

@@ -124,6 +124,21 @@ Test(judge, healthy_pair_passes_every_check)
     orc_bounds_free(bounds);
 }
 
+Test(judge, a_run_that_came_to_its_end_has_every_step)
+{
+    orc_bounds *bounds = synth_bounds(CALIBRATION_SEED, CALIBRATION_RUNS);
+    for (int dies = 0; dies < 2; dies++) {
+        struct synth subject = synth_subject(SEED);
+        subject.steps = SYNTH_STEPS - 3;
+        subject.dies = dies != 0;
+        const struct judged j = judge(&subject, bounds);
+        const struct orc_verdict *v = &j.verdicts[ORC_CHECK_order];
+        cr_expect_eq(v->fired, dies == 0, "%s", v->detail);
+        cr_expect_eq(v->step, dies == 0 ? SYNTH_STEPS - 2 : 0);
+    }
+    orc_bounds_free(bounds);
+}
+
 Test(judge, planted_differences_fire_at_their_step)
 {
     orc_bounds *bounds = synth_bounds(CALIBRATION_SEED, CALIBRATION_RUNS);
