@@ -43,6 +43,11 @@ enum har_status har_pool_open(int jobs_at_once, bool progress, struct har_pool *
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGCHLD);
+    /* A closed terminal interrupts like SIGTERM, unless nohup says that it must not. */
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+        sigaddset(&set, SIGHUP);
+    }
     memset(out, 0, sizeof *out);
     out->signal_fd = -1;
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
@@ -83,7 +88,7 @@ static void read_signals(struct har_pool *pool)
 {
     struct signalfd_siginfo info;
     while (read(pool->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM) {
+        if (info.ssi_signo != SIGCHLD) {
             pool->interrupted = true;
         }
     }

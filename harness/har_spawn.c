@@ -1,13 +1,13 @@
-/* Starts children by posix_spawn, each in its own process group; says how they ended.
+/* Starts children, each in its own process group; says how they ended.
  * Called by har_pool.c; must not know what a child computes. */
 #include "har_spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -103,57 +103,75 @@ double har_clock_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static void limit_child(pid_t pid, const struct har_command *command)
+/* In the child: only async-signal-safe calls. */
+static void limit_child(const struct har_command *command)
 {
     const struct rlimit no_core = {0, 0};
-    (void)prlimit(pid, RLIMIT_CORE, &no_core, NULL);
+    (void)setrlimit(RLIMIT_CORE, &no_core);
     if (command->memory_mb > 0) {
         const rlim_t bytes = (rlim_t)command->memory_mb << 20;
         const struct rlimit memory = {bytes, bytes};
-        (void)prlimit(pid, RLIMIT_DATA, &memory, NULL);
+        (void)setrlimit(RLIMIT_DATA, &memory);
     }
 }
 
+static bool redirect(const char *log)
+{
+    /* From 3 on: where the harness itself has no standard output, open() may give its number. */
+    const int in = fcntl(open("/dev/null", O_RDONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, 3);
+    const int out =
+        fcntl(open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), F_DUPFD_CLOEXEC, 3);
+    return in >= 0 && out >= 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0;
+}
+
+/* Becomes the program, or says why not and ends. A harness that is killed takes its children along:
+ * nobody else would end one that hangs. */
+static _Noreturn void become(const struct har_command *command, pid_t parent, int report_fd)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    for (int number = 1; number < NSIG; number++) {
+        (void)signal(number, SIG_DFL);
+    }
+    errno = 0;
+    if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+        redirect(command->log_path != NULL ? command->log_path : "/dev/null") &&
+        sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
+        limit_child(command);
+        execv(command->args.items[0], command->args.items);
+    }
+    const int cause = errno;
+    (void)!write(report_fd, &cause, sizeof cause);
+    _exit(127);
+}
+
+/* 0 once the program runs, else the error number. */
 static int spawn_process(const struct har_command *command, pid_t *pid)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigset_t all;
-    int result = posix_spawn_file_actions_init(&files);
-    if (result != 0) {
-        return result;
+    int report[2];
+    int cause = 0;
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        return errno;
     }
-    result = posix_spawnattr_init(&attributes);
-    if (result != 0) {
-        posix_spawn_file_actions_destroy(&files);
-        return result;
+    const pid_t parent = getpid();
+    *pid = fork();
+    if (*pid == 0) {
+        become(command, parent, report[1]);
     }
-    sigemptyset(&none);
-    sigfillset(&all);
-    sigdelset(&all, SIGKILL);
-    sigdelset(&all, SIGSTOP);
-    const char *const log = command->log_path != NULL ? command->log_path : "/dev/null";
-    const int results[] = {
-        posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0),
-        posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0644),
-        posix_spawn_file_actions_adddup2(&files, 1, 2),
-        posix_spawnattr_setpgroup(&attributes, 0),
-        posix_spawnattr_setsigmask(&attributes, &none),
-        posix_spawnattr_setsigdefault(&attributes, &all),
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                  POSIX_SPAWN_SETSIGDEF),
-    };
-    for (size_t i = 0; result == 0 && i < sizeof results / sizeof results[0]; i++) {
-        result = results[i];
+    cause = *pid < 0 ? errno : 0;
+    close(report[1]);
+    if (*pid > 0) {
+        ssize_t got;
+        do {
+            got = read(report[0], &cause, sizeof cause);
+        } while (got < 0 && errno == EINTR);
+        if (got != 0) {
+            while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR) {
+            }
+        }
     }
-    if (result == 0) {
-        result = posix_spawn(pid, command->args.items[0], &files, &attributes, command->args.items,
-                             environ);
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    return result;
+    close(report[0]);
+    return cause;
 }
 
 enum har_status har_child_start(const struct har_command *command, struct har_child *out,
@@ -169,7 +187,6 @@ enum har_status har_child_start(const struct har_command *command, struct har_ch
                         command->args.items[0],
                         command->log_path != NULL ? command->log_path : "none", strerror(result));
     }
-    limit_child(pid, command);
     out->pid = pid;
     out->timed_out = false;
     out->started_s = har_clock_s();

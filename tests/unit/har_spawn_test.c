@@ -110,6 +110,43 @@ Test(har_spawn, a_child_past_its_time_dies_with_its_group)
     cr_expect(gone, "the grandchild outlived its group");
 }
 
+Test(har_spawn, a_child_dies_with_a_killed_harness)
+{
+    int words[2];
+    cr_assert_eq(pipe(words), 0);
+    const pid_t harness = fork();
+    if (harness == 0) {
+        struct har_command command = shell("exec sleep 600");
+        struct har_child child = {0};
+        struct har_error error = {{0}};
+        if (har_child_start(&command, &child, &error) == HAR_OK) {
+            (void)!write(words[1], &child.pid, sizeof child.pid);
+        }
+        pause();
+    }
+    close(words[1]);
+    pid_t child = 0;
+    cr_assert_eq(read(words[0], &child, sizeof child), (ssize_t)sizeof child);
+    close(words[0]);
+    cr_assert_gt(child, 1);
+    cr_expect_eq(kill(child, 0), 0, "the child is there");
+    kill(harness, SIGKILL);
+    cr_assert_eq(waitpid(harness, NULL, 0), harness);
+    bool gone = false;
+    for (int i = 0; i < 250 && !gone; i++) {
+        char name[64];
+        char state = '?';
+        snprintf(name, sizeof name, "/proc/%d/stat", (int)child);
+        FILE *const file = fopen(name, "r");
+        gone = file == NULL || (fscanf(file, "%*d %*s %c", &state) == 1 && state == 'Z');
+        if (file != NULL) {
+            fclose(file);
+        }
+        usleep(20000);
+    }
+    cr_expect(gone, "the child outlived its harness");
+}
+
 Test(har_spawn, output_goes_to_the_log_and_quoting_reads_back)
 {
     char path[] = "/tmp/har_spawn_XXXXXX";
