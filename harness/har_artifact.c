@@ -53,6 +53,20 @@ char *har_artifact_path(const struct har_artifact *a)
     return result < 0 ? NULL : path;
 }
 
+enum har_status har_artifact_read(const struct har_bench *bench, const char *path, orc_trace **out,
+                                  struct har_error *error)
+{
+    struct orc_error cause = {{0}};
+    const enum orc_status status = orc_trace_read(path, out, &cause);
+    if (status != ORC_OK) {
+        return har_fail(error, status == ORC_EMEMORY ? HAR_EMEMORY : HAR_EIO, "%s", cause.text);
+    }
+    if (!orc_trace_ended(*out) || orc_trace_last_step(*out) < bench->steps) {
+        return har_fail(error, HAR_ECONTROL, "%s: a healthy run left no complete trace", path);
+    }
+    return HAR_OK;
+}
+
 static bool same_artifact(const struct har_artifact *a, const struct har_artifact *b)
 {
     return a->kind == b->kind && a->bench == b->bench && a->seed == b->seed &&
@@ -265,6 +279,11 @@ static enum har_status artifact_done(const struct making *m, const struct har_ex
 {
     if (last->end != HAR_END_done) {
         return artifact_failed(m, last, error);
+    }
+    if (access(m->fresh, F_OK) != 0) {
+        return har_fail(error, HAR_ECONTROL,
+                        "the unarmed %s run ended well but left no file: %.600s",
+                        kind_names[m->artifact->kind], m->line);
     }
     if (rename(m->fresh, m->target) != 0) {
         return har_fail(error, HAR_EIO, "%s: %s", m->target, strerror(errno));

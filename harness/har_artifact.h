@@ -40,5 +40,9 @@ void har_artifacts_fini(struct har_artifacts *set);
 HAR_CHECKED enum har_status har_artifacts_make(struct har_lab *lab, struct har_artifacts *set,
                                                struct har_error *error);
 
+/* Reads a healthy run's or a reference's trace, which must be complete: what is cut would be
+ * compared in part and pass for the whole. */
+HAR_CHECKED enum har_status har_artifact_read(const struct har_bench *bench, const char *path,
+                                              orc_trace **out, struct har_error *error);
 /* Where an artifact lies; caller frees, NULL without memory. */
 char *har_artifact_path(const struct har_artifact *artifact);

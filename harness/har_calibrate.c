@@ -27,23 +27,23 @@ static enum har_status add_pair(const struct har_bench *bench, uint64_t seed,
     char *const reference_path = har_artifact_path(&artifact);
     orc_trace *healthy = NULL;
     orc_trace *reference = NULL;
-    struct orc_error cause = {{0}};
-    enum orc_status status = ORC_EMEMORY;
-    if (healthy_path != NULL && reference_path != NULL) {
-        status = orc_trace_read(healthy_path, &healthy, &cause);
-        if (status == ORC_OK) {
-            status = orc_trace_read(reference_path, &reference, &cause);
-        }
-        if (status == ORC_OK) {
-            const struct orc_case pair = {.subject = healthy, .reference = reference};
-            status = orc_calibration_add(calibration, &pair, &cause);
-        }
+    enum har_status status = healthy_path != NULL && reference_path != NULL
+                                 ? har_artifact_read(bench, healthy_path, &healthy, error)
+                                 : har_fail(error, HAR_EMEMORY, "no memory for a path");
+    if (status == HAR_OK) {
+        status = har_artifact_read(bench, reference_path, &reference, error);
+    }
+    if (status == HAR_OK) {
+        struct orc_error cause = {{0}};
+        const struct orc_case pair = {.subject = healthy, .reference = reference};
+        const enum orc_status added = orc_calibration_add(calibration, &pair, &cause);
+        status = added == ORC_OK ? HAR_OK : bounds_failed(bench, added, &cause, error);
     }
     orc_trace_free(healthy);
     orc_trace_free(reference);
     free(healthy_path);
     free(reference_path);
-    return status == ORC_OK ? HAR_OK : bounds_failed(bench, status, &cause, error);
+    return status;
 }
 
 /* Bounds of one recipe from its calibration runs, which are there. */

@@ -358,6 +358,9 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     if (!memory) {
         return har_fail(error, HAR_EMEMORY, "no memory for the campaign");
     }
+    if (o->checks != NULL && c->check_count == 0) {
+        return har_fail(error, HAR_EUSAGE, "--checks '%s' names no check", o->checks);
+    }
     enum har_status status = HAR_OK;
     if (o->families.count > 0) {
         status = take_families(c, "--family", o->families.items, o->families.count, error);

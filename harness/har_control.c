@@ -22,17 +22,11 @@ static struct har_artifact control_artifact(const struct har_lab *lab,
 static enum har_status read_artifact(const struct har_artifact *artifact, orc_trace **out,
                                      struct har_error *error)
 {
-    struct orc_error cause = {{0}};
     char *const path = har_artifact_path(artifact);
     if (path == NULL) {
         return har_fail(error, HAR_EMEMORY, "no memory for a path");
     }
-    enum har_status status = HAR_OK;
-    if (orc_trace_read(path, out, &cause) != ORC_OK) {
-        status = har_fail(error, HAR_EIO, "%s", cause.text);
-    } else if (!orc_trace_ended(*out) || orc_trace_last_step(*out) < 1) {
-        status = har_fail(error, HAR_ECONTROL, "%s: a healthy run left no complete trace", path);
-    }
+    const enum har_status status = har_artifact_read(artifact->bench, path, out, error);
     free(path);
     return status;
 }

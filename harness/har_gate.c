@@ -69,9 +69,12 @@ enum har_status har_gate_judge(const struct har_results *r, const struct har_lim
 {
     enum har_status status = judge_counts(r, limits, findings);
     if (strncmp(r->controls, "passed", strlen("passed")) != 0) {
-        har_text_addf(findings, "controls: %s\n",
-                      r->controls[0] != '\0' ? r->controls : "not finished");
-        status = har_status_worse(status, HAR_ECONTROL);
+        const bool tried = r->controls[0] != '\0';
+        har_text_addf(findings, "controls: %s\n", tried ? r->controls : "not finished");
+        status = har_status_worse(status, tried ? HAR_ECONTROL : HAR_EINCOMPLETE);
+    } else if (r->finished[0] == '\0') {
+        har_text_add(findings, "the campaign did not come to its end\n");
+        status = har_status_worse(status, HAR_EINCOMPLETE);
     }
     status =
         har_status_worse(status, judge_rate("all", r->summary.rate, limits->fail_under, findings));

@@ -110,7 +110,10 @@ void har_outcome_decide(const struct har_facts *facts, struct har_decision *out)
     if (decide_dead(facts, out)) {
         return;
     }
-    if (!facts->judged) {
+    if (facts->cut) {
+        out->outcome = HAR_OUTCOME_no_verdict;
+        snprintf(out->detail, sizeof out->detail, "a run ended well but left no complete trace");
+    } else if (!facts->judged) {
         out->outcome = HAR_OUTCOME_no_verdict;
         snprintf(out->detail, sizeof out->detail, "the traces could not be judged");
     } else if (facts->reached < 0 && facts->infected > 0) {

@@ -36,6 +36,7 @@ const char *har_role_name(enum har_role role);
 struct har_facts {
     enum har_end ends[HAR_ROLE_COUNT];
     bool judged;      /* the checks ran */
+    bool cut;         /* a run ended well, but left no complete trace */
     bool reach_known; /* every run left its end record, so "never reached" can be believed */
     int reached;      /* first step at which the site ran, 0 = set-up, -1 = never or unknown */
     int infected;     /* first step whose hashes differ from the healthy run's, 0 = none */

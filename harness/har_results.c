@@ -52,7 +52,7 @@ static void load_entry(void *context, int columns, char **v)
     e->id = copy(v[0], &l->failed);
     e->fault = copy(v[1], &l->failed);
     e->number = (unsigned)whole(v[2]);
-    e->dose = v[3] != NULL ? strtod(v[3], NULL) : (double)NAN;
+    e->dose = v[3][0] != '\0' ? strtod(v[3], NULL) : (double)NAN;
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
         if (strcmp(mut_family_name((enum mut_family)i), v[4]) == 0) {
             e->family = (enum mut_family)i;
@@ -268,11 +268,9 @@ static enum har_status load_texts(har_store *store, struct har_results *r, struc
     const struct {
         const char *key;
         char **place;
-    } texts[] = {{"campaign", &r->name},
-                 {"provenance", &r->provenance},
-                 {"plan_hash", &r->plan_hash},
-                 {"planted", &r->planted},
-                 {"controls", &r->controls}};
+    } texts[] = {{"campaign", &r->name},       {"provenance", &r->provenance},
+                 {"plan_hash", &r->plan_hash}, {"planted", &r->planted},
+                 {"controls", &r->controls},   {"finished", &r->finished}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const enum har_status status =
             har_store_get_text(store, texts[i].key, texts[i].place, error);
@@ -366,6 +364,7 @@ void har_results_fini(struct har_results *r)
     free(r->plan_hash);
     free(r->planted);
     free(r->controls);
+    free(r->finished);
     memset(r, 0, sizeof *r);
 }
 

@@ -53,7 +53,8 @@ struct har_results {
     size_t count;
     struct har_oracle_result *oracle;
     size_t oracle_count;
-    char *name, *provenance, *plan_hash, *planted, *controls; /* stored texts, may be "" */
+    char *name, *provenance, *plan_hash, *planted, *controls,
+        *finished; /* stored texts, may be "" */
     struct har_summary summary;
 };
 

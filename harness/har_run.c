@@ -246,6 +246,9 @@ enum har_status har_run_stages(struct har_lab *lab, bool faults, struct har_erro
     if (status == HAR_OK && faults && lab->plan.count > 0) {
         status = har_selftest_run(lab, error);
     }
+    if (status == HAR_OK && faults) {
+        status = har_store_put_text(lab->store, "finished", "every stage", error);
+    }
     return status;
 }
 

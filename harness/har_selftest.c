@@ -144,7 +144,7 @@ static enum har_status add_trace(struct replay *r, const char *path, const char 
 {
     struct orc_error cause = {{0}};
     if (orc_trace_read(path, &r->subjects[r->count], &cause) != ORC_OK) {
-        return har_fail(error, HAR_EINTERNAL, "%s: %s", path, cause.text);
+        return har_fail(error, HAR_EIO, "%s", cause.text);
     }
     r->names[r->count++] = name;
     return HAR_OK;
@@ -209,15 +209,15 @@ static enum har_status add_stored(struct har_lab *lab, struct replay *r, const c
         .kind = HAR_ARTIFACT_reference, .bench = r->bench, .seed = lab->campaign.seed};
     char *const path = har_artifact_path(&reference);
     char *stored = NULL;
-    struct orc_error cause = {{0}};
     enum har_status status = HAR_OK;
     if (path == NULL ||
         asprintf(&stored, "%s/runs/planted-%s-%s-%" PRIu64 "/subject.jsonl.zst", lab->out, planted,
                  r->bench->recipe.name, lab->campaign.seed) < 0) {
         status = har_fail(error, HAR_EMEMORY, "no memory for a path");
-    } else if (orc_trace_read(path, &r->reference, &cause) != ORC_OK) {
-        status = har_fail(error, HAR_EINTERNAL, "%s: %s", path, cause.text);
     } else {
+        status = har_artifact_read(r->bench, path, &r->reference, error);
+    }
+    if (status == HAR_OK) {
         status = add_trace(r, stored, "planted", error);
     }
     free(path);

@@ -374,6 +374,7 @@ enum har_status har_store_query(har_store *store, const char *sql, har_store_row
                                 void *context, struct har_error *error)
 {
     enum { COLUMNS_MAX = 32 };
+    char nothing[] = "";
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) != SQLITE_OK) {
         return store_fail(store, error);
@@ -383,7 +384,8 @@ enum har_status har_store_query(har_store *store, const char *sql, har_store_row
         char *values[COLUMNS_MAX];
         const int columns = sqlite3_column_count(statement);
         for (int i = 0; i < columns && i < COLUMNS_MAX; i++) {
-            values[i] = (char *)sqlite3_column_text(statement, i);
+            char *const text = (char *)sqlite3_column_text(statement, i);
+            values[i] = text != NULL ? text : nothing;
         }
         row(context, columns, values);
     }

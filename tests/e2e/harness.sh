@@ -82,6 +82,44 @@ expect 'exit code when interrupted' 130 $?
 code 0 '' "$faultline" run "${small[@]}" --out "$work/stopped"
 expect 'table after an interruption' "$(table "$work/whole")" "$(table "$work/stopped")"
 
+# A closed terminal interrupts as well.
+"$faultline" run "${small[@]}" --out "$work/hangup" >/dev/null 2>&1 &
+victim=$!
+sleep 1
+kill -HUP "$victim"
+wait "$victim"
+expect 'exit code after SIGHUP' 130 $?
+code 3 '' "$faultline" gate --out "$work/hangup"
+
+# Folders that were removed come back.
+cp -a "$work/whole" "$work/bare"
+rm -rf "$work/bare/cache" "$work/bare/runs" "$work/bare/logs"
+code 0 '' "$faultline" run "${small[@]}" --out "$work/bare"
+expect 'runs after the folders were removed' "$runs" "$(query "$work/bare" 'select count(*) from runs')"
+expect 'table after the folders were removed' "$(table "$work/whole")" "$(table "$work/bare")"
+
+# Programs that end well and say too little: nothing of it may pass for a result.
+cut() { # NAME CONDITION PROGRAM SIZE: a wrapper that cuts the trace to SIZE bytes when CONDITION holds
+    cat >"$work/$1" <<EOF
+#!/bin/bash
+"$3" "\$@" || exit
+arguments="\$*"
+while [ "\$1" != --trace ]; do shift; done
+case \$arguments in $2) truncate -s "<$4" "\$2" ;; esac
+EOF
+    chmod +x "$work/$1"
+}
+one=(-c "$campaign" -F adamw_mean.uncorrected --calibration 3 --false-alarms 0)
+cut header '*adamw_mean.uncorrected*' "$build/engine/faultline-train" 3000
+code 3 '1 faults' "$faultline" run "${one[@]}" --train "$work/header" --out "$work/header.out"
+cut half '*' "$build/oracles/reference/faultline-ref" 50000
+code 5 'reference.jsonl.zst: a healthy run left no complete trace' \
+    "$faultline" run "${one[@]}" --ref "$work/half" --out "$work/half.out"
+printf '#!/bin/sh\nexit 0\n' >"$work/silent"
+chmod +x "$work/silent"
+code 5 'ended well but left no file' "$faultline" run "${one[@]}" --ref "$work/silent" --out "$work/silent.out"
+code 1 'names no check' "$faultline" run "${one[@]}" --checks , --out "$work/bad"
+
 # Reports and gate from the database alone.
 cp "$work/whole/results.json" "$work/before.json"
 rm "$work/whole/results.json" "$work/whole/junit.xml"
@@ -119,4 +157,4 @@ else
 fi
 
 echo "harness.sh: $checked checks, $failed failed"
-[ "$checked" -gt 30 ] && [ "$failed" -eq 0 ]
+[ "$checked" -gt 45 ] && [ "$failed" -eq 0 ]

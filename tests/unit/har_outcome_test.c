@@ -81,6 +81,26 @@ Test(har_outcome, every_row_of_the_table_has_its_outcome)
     cr_assert_gt(compared, 0);
 }
 
+Test(har_outcome, a_trace_without_its_end_gives_no_verdict_unless_a_check_fired)
+{
+    struct har_decision decision;
+    struct har_facts facts = {.judged = true,
+                              .cut = true,
+                              .reached = -1,
+                              .ends = {HAR_END_done, HAR_END_done, HAR_END_not_run}};
+    memset(facts.enabled, 1, sizeof facts.enabled);
+    har_outcome_decide(&facts, &decision);
+    cr_expect_eq(decision.outcome, HAR_OUTCOME_no_verdict);
+    cr_expect_not_null(strstr(decision.detail, "no complete trace"));
+    facts.reached = 0; /* as for a healthy run */
+    har_outcome_decide(&facts, &decision);
+    cr_expect_eq(decision.outcome, HAR_OUTCOME_no_verdict);
+    facts.verdicts[ORC_CHECK_loss] =
+        (struct orc_verdict){.applicable = true, .fired = true, .step = 2};
+    har_outcome_decide(&facts, &decision);
+    cr_expect_eq(decision.outcome, HAR_OUTCOME_detected);
+}
+
 static struct har_facts two_checks(int first_step, int second_step)
 {
     struct har_facts facts = {.judged = true,

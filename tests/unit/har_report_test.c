@@ -52,6 +52,7 @@ static struct har_results results_of(struct har_result entries[ENTRIES])
                             .plan_hash = empty,
                             .planted = empty,
                             .controls = (char *)"passed: all",
+                            .finished = (char *)"every stage",
                             .summary = {.entries = ENTRIES,
                                         .kill = 5,
                                         .equivalent = 1,
@@ -259,7 +260,10 @@ Test(har_gate, worse_findings_hide_better_ones)
     r.controls = (char *)"failed: planted";
     cr_expect_eq(gate_code(&r, &limits), 5);
     r.controls = empty;
-    cr_expect_eq(gate_code(&r, &limits), 5, "controls that never finished");
+    cr_expect_eq(gate_code(&r, &limits), 3, "controls that never finished did not fail");
+    r.controls = (char *)"passed: all";
+    r.finished = empty;
+    cr_expect_eq(gate_code(&r, &limits), 3, "stopped before its last stage");
 }
 
 Test(har_gate, a_rate_of_nothing_and_a_median_of_nothing_fail)

@@ -206,3 +206,21 @@ Test(har_store, a_planned_case_that_is_missing_has_no_verdict)
     har_results_fini(&results);
     har_store_close(store);
 }
+
+static void count_text(void *context, int columns, char **values)
+{
+    size_t *const seen = context;
+    for (int i = 0; i < columns; i++) {
+        *seen += values[i] != NULL;
+    }
+}
+
+Test(har_store, a_missing_value_is_an_empty_text)
+{
+    har_store *const store = open_store();
+    struct har_error error = {{0}};
+    size_t seen = 0;
+    cr_expect_eq(har_store_query(store, "SELECT NULL, 1, NULL", count_text, &seen, &error), HAR_OK);
+    cr_expect_eq(seen, 3);
+    har_store_close(store);
+}
