@@ -39,31 +39,21 @@ enum dev_status dev_fail(dev *d, enum dev_status status, const char *format, ...
     return status;
 }
 
+void dev_break(dev *d, enum dev_status status, const char *format, ...)
+{
+    if (d->failed != DEV_OK) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(d->error, sizeof d->error, format, args);
+    va_end(args);
+    d->failed = status;
+}
+
 const char *dev_error(const dev *d)
 {
     return d->error;
-}
-
-static bool open_execution(dev *d)
-{
-    enum { ALIGN = 64 };
-    const size_t bytes = (k_gemm_workspace_bytes() + ALIGN - 1) / ALIGN * ALIGN;
-    d->pool = dev_pool_create(d->conf.threads);
-    d->workspace = calloc((size_t)d->conf.threads, sizeof *d->workspace);
-    if (d->pool == NULL || d->workspace == NULL) {
-        return false;
-    }
-    for (int i = 0; i < d->conf.threads; i++) {
-        d->workspace[i] = aligned_alloc(ALIGN, bytes > 0 ? bytes : ALIGN);
-        if (d->workspace[i] == NULL) {
-            return false;
-        }
-    }
-    for (int i = 0; i < K_ID_COUNT; i++) {
-        d->rows_fn[i] = k_kernel_rows((enum k_id)i);
-        d->args_bytes[i] = k_kernel_at((enum k_id)i)->args_bytes;
-    }
-    return true;
 }
 
 static uint64_t time_stamp(void)
@@ -73,24 +63,50 @@ static uint64_t time_stamp(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-enum dev_status dev_open(const struct dev_conf *conf, dev **out)
+static bool makes_sense(const struct dev_conf *conf)
 {
-    if (conf->threads < 1 || conf->threads > DEV_POOL_THREADS_MAX ||
-        conf->heap_bytes < DEV_GRANULE || conf->sched < DEV_SCHED_FIFO ||
-        conf->sched > DEV_SCHED_PCT) {
-        return DEV_EARG;
-    }
-    dev *d = calloc(1, sizeof *d);
-    if (d == NULL) {
-        return DEV_EHOSTMEM;
-    }
+    return conf->threads >= 1 && conf->threads <= DEV_POOL_THREADS_MAX &&
+           conf->heap_bytes >= DEV_GRANULE && conf->sched >= DEV_SCHED_FIFO &&
+           conf->sched <= DEV_SCHED_PCT && conf->kind == DEV_KIND_HOST;
+}
+
+static void set_up(dev *d, const struct dev_conf *conf)
+{
     d->conf = *conf;
+    d->backend = &dev_host_backend;
     d->opened = time_stamp();
+    d->slab_bytes = conf->heap_bytes / DEV_GRANULE * DEV_GRANULE;
+    if (conf->pinned_bytes > 0) {
+        /* Aligning each buffer takes room that the budget does not count. */
+        d->pinned_mapped = conf->pinned_bytes + DEV_PINNED_MAX * DEV_PINNED_ALIGN;
+    }
+    for (int i = 0; i < K_ID_COUNT; i++) {
+        d->rows_fn[i] = k_kernel_rows((enum k_id)i);
+        d->args_bytes[i] = k_kernel_at((enum k_id)i)->args_bytes;
+    }
     dev_checker_init(&d->checker);
     dev_sched_open(d);
-    enum dev_status status = dev_memory_open(d);
-    if (status == DEV_OK && !open_execution(d)) {
-        status = DEV_EHOSTMEM;
+}
+
+enum dev_status dev_open(const struct dev_conf *conf, dev **out)
+{
+    dev *d = NULL;
+    enum dev_status status = makes_sense(conf) ? DEV_OK : DEV_EARG;
+    if (status == DEV_OK) {
+        d = calloc(1, sizeof *d);
+        status = d == NULL ? DEV_EHOSTMEM : DEV_OK;
+    }
+    if (status == DEV_OK) {
+        set_up(d, conf);
+        status = d->backend->open(d);
+    }
+    if (status == DEV_OK) {
+        status = dev_memory_open(d);
+    }
+    if (status != DEV_OK && conf->why != NULL) {
+        const bool told = d != NULL && d->error[0] != '\0';
+        snprintf(conf->why, conf->why_bytes, "%s%s%s", dev_status_text(status), told ? ": " : "",
+                 told ? d->error : "");
     }
     if (status != DEV_OK) {
         dev_close(d);
@@ -106,14 +122,11 @@ void dev_close(dev *d)
         return;
     }
     dev_sync_all(d);
-    for (int i = 0; d->workspace != NULL && i < d->conf.threads; i++) {
-        free(d->workspace[i]);
-    }
-    free(d->workspace);
-    dev_pool_destroy(d->pool);
+    d->backend->close(d);
     dev_memory_close(d);
     dev_sched_close(d);
     dev_checker_fini(&d->checker);
+    free(d->events);
     free(d);
 }
 
@@ -122,6 +135,10 @@ enum dev_status dev_stream_create(dev *d, const char *name, dev_stream *out)
     if (d->stream_count == DEV_STREAMS_MAX) {
         return dev_fail(d, DEV_ESTATE, "stream '%s': no more than %d streams", name,
                         DEV_STREAMS_MAX);
+    }
+    const enum dev_status status = d->backend->stream_open(d, d->stream_count + 1);
+    if (status != DEV_OK) {
+        return status;
     }
     d->stream_count++;
     d->queue[d->stream_count].name = name;
@@ -172,6 +189,9 @@ dev_stream dev_current(const dev *d)
 enum dev_status dev_resolve_stream(dev *d, dev_stream *stream, const char *what)
 {
     dev_stream s = *stream;
+    if (d->failed != DEV_OK) {
+        return d->failed;
+    }
     if (s == 0) {
         s = dev_current(d);
         s = s == 0 ? 1 : s;

@@ -48,7 +48,13 @@ enum dev_sched {
     DEV_SCHED_PCT   /* random priorities of host and streams, redrawn every 1, 3, 10 or all steps */
 };
 
+/* Where operations run. */
+enum dev_kind {
+    DEV_KIND_HOST /* on this processor, streams as queues under a seeded scheduler */
+};
+
 struct dev_conf {
+    enum dev_kind kind;
     size_t heap_bytes;   /* exact budget of device memory */
     size_t pinned_bytes; /* exact budget of pinned host memory */
     enum dev_sched sched;
@@ -59,6 +65,8 @@ struct dev_conf {
     int oom_step;     /* test hook: the first dev_malloc of this step fails once with EOOM although
                        * memory is there, as a competing process would cause; 0 = never. Not
                        * counted as spurious. */
+    char *why;        /* receives a sentence when dev_open fails; may be NULL */
+    size_t why_bytes;
 };
 
 DEV_CHECKED enum dev_status dev_open(const struct dev_conf *conf, dev **out);

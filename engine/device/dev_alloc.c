@@ -6,7 +6,6 @@
  * observation is an edge of the race checker for this block alone. A block that leaves its stream
  * must also have been finished with by that stream. */
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "dev_host_memory.h"
 #include "dev_internal.h"
@@ -18,16 +17,8 @@ enum {
     HOST_WATERMARK_BYTES = 1 << 30 /* what a collector that looks at host memory alone waits for */
 };
 
-static void *map(size_t bytes)
-{
-    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return ptr == MAP_FAILED ? NULL : ptr;
-}
-
 enum dev_status dev_memory_open(dev *d)
 {
-    const size_t budget = d->conf.heap_bytes / DEV_GRANULE * DEV_GRANULE;
     dev_list_init(&d->pending);
     dev_list_init(&d->deferred);
     for (int s = 0; s < DEV_ACTORS; s++) {
@@ -35,31 +26,15 @@ enum dev_status dev_memory_open(dev *d)
             dev_list_init(&d->cache[s].bins[bin]);
         }
     }
-    d->slab = map(budget);
-    if (d->slab == NULL || !dev_heap_init(&d->heap, budget) ||
-        !dev_checker_watch(&d->checker, d->slab, budget)) {
-        return DEV_EHOSTMEM;
-    }
-    if (d->conf.pinned_bytes > 0) {
-        /* Aligning each buffer takes room that the budget does not count. */
-        const size_t mapped = d->conf.pinned_bytes + DEV_PINNED_MAX * DEV_PINNED_ALIGN;
-        d->pinned = map(mapped);
-        if (d->pinned == NULL || !dev_checker_watch(&d->checker, d->pinned, mapped)) {
-            return DEV_EHOSTMEM;
-        }
-        d->pinned_mapped = mapped;
-    }
-    return DEV_OK;
+    const bool opened =
+        dev_heap_init(&d->heap, d->slab_bytes) &&
+        dev_checker_watch(&d->checker, d->slab, d->slab_bytes) &&
+        (d->pinned_mapped == 0 || dev_checker_watch(&d->checker, d->pinned, d->pinned_mapped));
+    return opened ? DEV_OK : DEV_EHOSTMEM;
 }
 
 void dev_memory_close(dev *d)
 {
-    if (d->slab != NULL) {
-        munmap(d->slab, d->conf.heap_bytes / DEV_GRANULE * DEV_GRANULE);
-    }
-    if (d->pinned != NULL) {
-        munmap(d->pinned, d->pinned_mapped);
-    }
     dev_heap_fini(&d->heap);
     free(d->live.items);
     free(d->pins.items);
@@ -147,7 +122,7 @@ static enum dev_status release(dev *d, int block)
     b->state = DEV_BLOCK_PENDING;
     d->pending_bytes += b->bytes;
     dev_list_append(&d->heap, &d->pending, block);
-    return DEV_OK;
+    return d->failed;
 }
 
 static enum dev_status pending_to_cache(dev *d, int block)

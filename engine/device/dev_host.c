@@ -1,6 +1,8 @@
-/* The host back end: executes one operation at a time, its rows shared by the pool's threads.
- * Called by dev_sched.c; must not know queues, events or blocks. */
+/* The host back end: memory of the process, operations executed one at a time, their rows shared by
+ * the pool's threads. Called by dev.c and dev_sched.c; must not know queues, events or blocks. */
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "dev_internal.h"
 #include "eng_assert.h"
@@ -24,10 +26,11 @@ static size_t part_begin(size_t count, int part, int parts)
 static void launch_part(void *context, int part, int parts, int thread)
 {
     (void)thread;
-    const struct dev_op *op = ((const struct part_context *)context)->op;
+    const struct part_context *c = context;
+    const struct dev_op *op = c->op;
     const size_t rows = (size_t)op->u.launch.call->rows;
-    op->u.launch.rows_fn(op->u.launch.call->args, (int)part_begin(rows, part, parts),
-                         (int)part_begin(rows, part + 1, parts));
+    c->d->rows_fn[op->u.launch.kernel](op->u.launch.call->args, (int)part_begin(rows, part, parts),
+                                       (int)part_begin(rows, part + 1, parts));
 }
 
 static void gemm_part(void *context, int part, int parts, int thread)
@@ -79,3 +82,72 @@ void dev_execute(dev *d, const struct dev_op *op)
     eng_assert(op->kind != DEV_OP_WAIT);
     dev_pool_run(d->pool, part_fns[op->kind], &context, parts_of(d, op));
 }
+
+static void *map(size_t bytes)
+{
+    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+static enum dev_status open_host(dev *d)
+{
+    enum { ALIGN = 64 };
+    const size_t bytes = (k_gemm_workspace_bytes() + ALIGN - 1) / ALIGN * ALIGN;
+    d->slab = map(d->slab_bytes);
+    d->pinned = d->pinned_mapped > 0 ? map(d->pinned_mapped) : NULL;
+    d->pool = dev_pool_create(d->conf.threads);
+    d->workspace = calloc((size_t)d->conf.threads, sizeof *d->workspace);
+    if (d->slab == NULL || (d->pinned == NULL && d->pinned_mapped > 0) || d->pool == NULL ||
+        d->workspace == NULL) {
+        return DEV_EHOSTMEM;
+    }
+    for (int i = 0; i < d->conf.threads; i++) {
+        d->workspace[i] = aligned_alloc(ALIGN, bytes > 0 ? bytes : ALIGN);
+        if (d->workspace[i] == NULL) {
+            return DEV_EHOSTMEM;
+        }
+    }
+    return DEV_OK;
+}
+
+static void close_host(dev *d)
+{
+    for (int i = 0; d->workspace != NULL && i < d->conf.threads; i++) {
+        free(d->workspace[i]);
+    }
+    free(d->workspace);
+    dev_pool_destroy(d->pool);
+    if (d->slab != NULL) {
+        munmap(d->slab, d->slab_bytes);
+    }
+    if (d->pinned != NULL) {
+        munmap(d->pinned, d->pinned_mapped);
+    }
+}
+
+static enum dev_status stream_open(dev *d, dev_stream stream)
+{
+    (void)d;
+    (void)stream;
+    return DEV_OK;
+}
+
+/* Queues know what they have done. */
+static void mark(dev *d, dev_stream stream)
+{
+    (void)d;
+    (void)stream;
+}
+
+const struct dev_backend dev_host_backend = {
+    .name = "host",
+    .open = open_host,
+    .close = close_host,
+    .stream_open = stream_open,
+    .enqueue = dev_sched_enqueue,
+    .mark = mark,
+    .passed = dev_sched_passed,
+    .run_until = dev_sched_run_until,
+    .yield = dev_sched_yield,
+};

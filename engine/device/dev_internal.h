@@ -37,7 +37,7 @@ struct dev_op {
     size_t work; /* bytes touched or their worth in arithmetic: whether sharing it pays */
     union {
         struct {
-            k_rows_fn *rows_fn;
+            enum k_id kernel;
             const struct dev_call *call;
         } launch;
         struct k_gemm_args gemm;
@@ -89,10 +89,31 @@ struct dev_cache {
     struct dev_list bins[DEV_HEAP_BINS];
 };
 
+/* What differs between back ends. Checks of arguments, race checker and allocator are shared. A
+ * call that returns nothing reports a failure through dev_break(). */
+struct dev_backend {
+    const char *name; /* "host" */
+    /* Provides d->slab and d->pinned, zeroed, of the sizes in d. */
+    enum dev_status (*open)(dev *d);
+    void (*close)(dev *d); /* streams are drained; open may have failed half-way */
+    enum dev_status (*stream_open)(dev *d, dev_stream stream);
+    /* Takes over op, the next one of the stream. The host back end runs it now or later, and others
+     * with it. */
+    void (*enqueue)(dev *d, dev_stream stream, struct dev_op *op);
+    /* passed() and waits will ask for the end of what the stream has been given so far. */
+    void (*mark)(dev *d, dev_stream stream);
+    bool (*passed)(const dev *d, struct dev_point point);
+    void (*run_until)(dev *d, struct dev_point point); /* the host waits */
+    void (*yield)(dev *d);                             /* the host reached a call */
+};
+extern const struct dev_backend dev_host_backend;
+
 struct dev {
     struct dev_conf conf;
+    const struct dev_backend *backend;
     uint64_t opened; /* time stamp: tells this device from an earlier one at the same address */
     char error[512];
+    enum dev_status failed; /* a back end that broke stays broken: every later call returns this */
     int step;
 
     /* streams and schedule */
@@ -119,9 +140,9 @@ struct dev {
     struct dev_checker checker;
 
     /* memory */
-    char *slab;
+    char *slab; /* an address of the device: the host back end alone may look into it */
     char *pinned;
-    size_t pinned_mapped, pinned_used, pinned_at;
+    size_t slab_bytes, pinned_mapped, pinned_used, pinned_at;
     struct dev_places live, pins;
     struct dev_heap heap;
     struct dev_cache cache[DEV_ACTORS];
@@ -137,21 +158,47 @@ struct dev {
 /* dev.c */
 enum dev_status dev_fail(dev *d, enum dev_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Replaces stream 0 by the current one and checks that it exists. */
+/* Breaks the device, the first time only. */
+void dev_break(dev *d, enum dev_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Replaces stream 0 by the current one and checks that it exists and that the device works. */
 enum dev_status dev_resolve_stream(dev *d, dev_stream *stream, const char *what);
 
-/* dev_sched.c: queues. An operation is taken, filled in, and enqueued; the scheduler may run it and
- * others before dev_enqueue returns. */
-struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what); /* NULL: no memory */
-void dev_enqueue(dev *d, dev_stream stream, struct dev_op *op);
-/* Advances the race checker's clock of a stream: the operation being issued. */
+/* To the back end. */
+static inline void dev_enqueue(dev *d, dev_stream stream, struct dev_op *op)
+{
+    d->backend->enqueue(d, stream, op);
+}
+static inline void dev_mark(dev *d, dev_stream stream)
+{
+    d->backend->mark(d, stream);
+}
+static inline bool dev_passed(const dev *d, struct dev_point point)
+{
+    return point.stream == 0 || d->backend->passed(d, point);
+}
+static inline void dev_run_until(dev *d, struct dev_point point)
+{
+    d->backend->run_until(d, point);
+}
+static inline void dev_yield(dev *d)
+{
+    d->backend->yield(d);
+}
+
+/* dev_events.c: advances the race checker's clock of a stream: the operation being issued. */
 void dev_tick(dev *d, dev_stream stream);
-bool dev_passed(const dev *d, struct dev_point point);
-void dev_run_until(dev *d, struct dev_point point); /* the host waits */
-void dev_yield(dev *d);                             /* the host reached a call */
-void dev_draw_priorities(dev *d);
+
+/* dev_sched.c: operations, taken and given back, and what the host back end does with them. */
+struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what); /* NULL: no memory */
+void dev_op_put(dev *d, struct dev_op *op);
 void dev_sched_open(dev *d);
 void dev_sched_close(dev *d); /* drops queues */
+void dev_draw_priorities(dev *d);
+void dev_sched_enqueue(dev *d, dev_stream stream, struct dev_op *op);
+bool dev_sched_passed(const dev *d, struct dev_point point);
+void dev_sched_run_until(dev *d, struct dev_point point);
+void dev_sched_yield(dev *d);
 
 /* dev_host.c: executes one operation, on the pool. */
 void dev_execute(dev *d, const struct dev_op *op);

@@ -117,7 +117,7 @@ static enum dev_status issue(dev *d, dev_stream stream, const struct declared *u
     dev_tick(d, stream);
     const bool judged = judge(d, stream, use->what, use->spans, use->count, use->buffers);
     dev_enqueue(d, stream, op);
-    return judged ? DEV_OK
+    return judged ? d->failed
                   : dev_fail(d, DEV_EHOSTMEM, "%s: race checker: host memory exhausted", use->what);
 }
 
@@ -162,7 +162,7 @@ enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows
     }
     set_call(&op->own_call, rows, args, d->args_bytes[kernel]);
     set_call(&d->last_call[kernel], rows, args, d->args_bytes[kernel]);
-    op->u.launch.rows_fn = d->rows_fn[kernel];
+    op->u.launch.kernel = kernel;
     op->u.launch.call = FAULT(dev_launch_args, &op->own_call);
     return issue(d, stream, &use, op);
 }

@@ -1,9 +1,8 @@
 /* Queues and the seeded scheduler: which operation runs next, a function of (program, seed).
- * Called by dev_*.c; must not know what operations do.
+ * Part of the host back end (dev_host.c); must not know what operations do.
  *
- * An event is a place in a stream, so that a wait needs no state of its own: it is passed when that
- * stream has done as many operations as had been issued at the record. Waits bind to records that
- * were already issued, so the operation issued first of all can always run: no deadlock. */
+ * Waits bind to records that were already issued, so the operation issued first of all can always
+ * run: no deadlock. */
 #include <stdlib.h>
 
 #include "dev_internal.h"
@@ -48,7 +47,6 @@ void dev_sched_close(dev *d)
         free(d->chunks);
         d->chunks = next;
     }
-    free(d->events);
 }
 
 struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what)
@@ -75,22 +73,21 @@ struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what)
     return op;
 }
 
-void dev_tick(dev *d, dev_stream stream)
+void dev_op_put(dev *d, struct dev_op *op)
 {
-    struct dev_clock *clock = &d->checker.clock[stream];
-    dev_clock_join(clock, &d->checker.clock[DEV_HOST]);
-    clock->at[stream]++;
+    op->next = d->spare_ops;
+    d->spare_ops = op;
 }
 
-bool dev_passed(const dev *d, struct dev_point point)
+bool dev_sched_passed(const dev *d, struct dev_point point)
 {
-    return point.stream == 0 || d->queue[point.stream].done >= point.sequence;
+    return d->queue[point.stream].done >= point.sequence;
 }
 
 static bool is_ready(const dev *d, dev_stream stream)
 {
     const struct dev_op *op = d->queue[stream].head;
-    return op != NULL && (op->kind != DEV_OP_WAIT || dev_passed(d, op->u.wait));
+    return op != NULL && (op->kind != DEV_OP_WAIT || dev_sched_passed(d, op->u.wait));
 }
 
 /* Runs the first operation of a stream that is ready. */
@@ -108,8 +105,7 @@ static void run_one(dev *d, dev_stream stream)
     q->done++;
     d->schedule_hash = (d->schedule_hash ^ (uint64_t)stream) * 0x100000001B3u;
     d->schedule_hash = (d->schedule_hash ^ q->done ^ d->calls << 20) * 0x100000001B3u;
-    op->next = d->spare_ops;
-    d->spare_ops = op;
+    dev_op_put(d, op);
 }
 
 /* The ready stream of highest priority above `floor`, 0 when there is none. */
@@ -125,7 +121,7 @@ static dev_stream most_urgent(const dev *d, int floor)
     return best;
 }
 
-void dev_yield(dev *d)
+void dev_sched_yield(dev *d)
 {
     d->calls++;
     if (d->conf.sched != DEV_SCHED_PCT) {
@@ -148,10 +144,10 @@ static dev_stream blocker_of(const dev *d, dev_stream stream)
 
 /* Under pct the most urgent stream runs. Under lazy a coin decides for each wait: either only what
  * is waited for, or streams in a fresh order, which lets some run far ahead. */
-void dev_run_until(dev *d, struct dev_point point)
+void dev_sched_run_until(dev *d, struct dev_point point)
 {
     d->calls++;
-    if (dev_passed(d, point)) {
+    if (dev_sched_passed(d, point)) {
         return;
     }
     bool by_priority = d->conf.sched == DEV_SCHED_PCT;
@@ -159,14 +155,14 @@ void dev_run_until(dev *d, struct dev_point point)
         dev_draw_priorities(d);
         by_priority = true;
     }
-    while (!dev_passed(d, point)) {
+    while (!dev_sched_passed(d, point)) {
         const dev_stream s = by_priority ? most_urgent(d, -1) : blocker_of(d, point.stream);
         eng_assert(s != 0);
         run_one(d, s);
     }
 }
 
-void dev_enqueue(dev *d, dev_stream stream, struct dev_op *op)
+void dev_sched_enqueue(dev *d, dev_stream stream, struct dev_op *op)
 {
     struct dev_queue *q = &d->queue[stream];
     if (q->tail != NULL) {
@@ -180,7 +176,7 @@ void dev_enqueue(dev *d, dev_stream stream, struct dev_op *op)
         d->calls++;
         run_one(d, stream);
     } else {
-        dev_yield(d);
+        dev_sched_yield(d);
     }
 }
 
@@ -200,114 +196,4 @@ void dev_step(dev *d, int step)
 uint64_t dev_schedule_hash(const dev *d)
 {
     return d->schedule_hash;
-}
-
-/* Events. */
-
-static enum dev_status check_event(dev *d, dev_event event, const char *what)
-{
-    if (event < 1 || event > d->event_count) {
-        return dev_fail(d, DEV_EARG, "%s: %d is not an event", what, event);
-    }
-    return DEV_OK;
-}
-
-enum dev_status dev_event_create(dev *d, const char *name, dev_event *out)
-{
-    if (d->event_count == d->event_capacity) {
-        const int capacity = d->event_capacity == 0 ? 32 : 2 * d->event_capacity;
-        if (capacity > DEV_EVENTS_MAX) {
-            return dev_fail(d, DEV_ESTATE, "event '%s': no more than %d events", name,
-                            DEV_EVENTS_MAX);
-        }
-        struct dev_event_state *grown = realloc(d->events, (size_t)capacity * sizeof *grown);
-        if (grown == NULL) {
-            return dev_fail(d, DEV_EHOSTMEM, "event '%s': host memory exhausted", name);
-        }
-        d->events = grown;
-        d->event_capacity = capacity;
-    }
-    d->events[d->event_count++] = (struct dev_event_state){.name = name};
-    *out = d->event_count;
-    return DEV_OK;
-}
-
-enum dev_status dev_record(dev *d, dev_event event, dev_stream stream)
-{
-    enum dev_status status = dev_resolve_stream(d, &stream, "record");
-    if (status == DEV_OK) {
-        status = check_event(d, event, "record");
-    }
-    if (status != DEV_OK) {
-        return status;
-    }
-    struct dev_event_state *e = &d->events[event - 1];
-    dev_tick(d, stream);
-    e->previous = e->last;
-    e->last.point = (struct dev_point){stream, d->queue[stream].issued};
-    e->last.clock = d->checker.clock[stream];
-    dev_yield(d);
-    return DEV_OK;
-}
-
-enum dev_status dev_wait(dev *d, dev_stream stream, dev_event event)
-{
-    enum dev_status status = dev_resolve_stream(d, &stream, "wait");
-    if (status == DEV_OK) {
-        status = check_event(d, event, "wait");
-    }
-    if (status != DEV_OK) {
-        return status;
-    }
-    const struct dev_event_state *e = &d->events[event - 1];
-    const struct dev_mark *mark = FAULT(dev_wait_mark, &e->last);
-    if (mark->point.stream == 0) {
-        return DEV_OK;
-    }
-    struct dev_op *op = dev_op_take(d, DEV_OP_WAIT, e->name);
-    if (op == NULL) {
-        return dev_fail(d, DEV_EHOSTMEM, "wait for '%s': host memory exhausted", e->name);
-    }
-    op->u.wait = mark->point;
-    dev_tick(d, stream);
-    dev_clock_join(&d->checker.clock[stream], &mark->clock);
-    dev_enqueue(d, stream, op);
-    return DEV_OK;
-}
-
-enum dev_status dev_sync_event(dev *d, dev_event event)
-{
-    const enum dev_status status = check_event(d, event, "wait of the host");
-    if (status != DEV_OK) {
-        return status;
-    }
-    const struct dev_mark *mark = &d->events[event - 1].last;
-    if (mark->point.stream != 0) {
-        dev_run_until(d, mark->point);
-        dev_clock_join(&d->checker.clock[DEV_HOST], &mark->clock);
-    }
-    return DEV_OK;
-}
-
-static void sync_one(dev *d, dev_stream stream)
-{
-    dev_run_until(d, (struct dev_point){stream, d->queue[stream].issued});
-    dev_clock_join(&d->checker.clock[DEV_HOST], &d->checker.clock[stream]);
-}
-
-enum dev_status dev_sync_stream(dev *d, dev_stream stream)
-{
-    const enum dev_status status = dev_resolve_stream(d, &stream, "wait of the host");
-    if (status == DEV_OK) {
-        sync_one(d, stream);
-    }
-    return status;
-}
-
-enum dev_status dev_sync_all(dev *d)
-{
-    for (dev_stream s = 1; s <= d->stream_count; s++) {
-        sync_one(d, s);
-    }
-    return DEV_OK;
 }

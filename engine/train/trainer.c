@@ -79,6 +79,7 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
     const struct eng_train_options *o = t->options;
     struct eng_plan plan;
     eng_trainer_plan(t->recipe, o, &plan);
+    char why[256] = "";
     const struct dev_conf conf = {.heap_bytes = plan.budget_bytes,
                                   .pinned_bytes = plan.pinned_bytes,
                                   .sched = o->sched,
@@ -86,11 +87,14 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
                                   .threads = o->threads,
                                   .check_races = !o->unchecked,
                                   .poison = !o->unchecked,
-                                  .oom_step = t->recipe->device.oom_at};
+                                  .oom_step = t->recipe->device.oom_at,
+                                  .why = why,
+                                  .why_bytes = sizeof why};
     enum dev_status status = dev_open(&conf, &t->device);
     if (status != DEV_OK) {
         return eng_fail(error, status == DEV_EOOM ? ENG_EDEVICEMEM : ENG_EDEVICE,
-                        "device cannot be opened: %s", dev_status_text(status));
+                        "device cannot be opened: %s",
+                        why[0] != '\0' ? why : dev_status_text(status));
     }
     status = dev_stream_create(t->device, "compute", &t->compute);
     if (status == DEV_OK) {
