@@ -7,7 +7,7 @@
     X(untied) X(gqa) X(two_epochs) X(eval) X(checkpoint) X(resumed) X(multi_turn) X(system)        \
     X(no_system) X(edge_space) X(control_text) X(non_ascii) X(weight_decay) X(warmup) X(decay)     \
     X(pad_is_eos) X(layers2) X(square) X(late_positions) X(lazy) X(pct) X(tasks) X(oom_at)         \
-    X(tight) X(joined) X(decomposed)
+    X(tight) X(joined) X(decomposed) X(lanes)
 
 enum eng_feature_index {
 #define ENG_ROW_(name) ENG_FEATURE_INDEX_##name,

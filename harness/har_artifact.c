@@ -44,8 +44,10 @@ char *har_artifact_path(const struct har_artifact *a)
             asprintf(&path, "%s/%" PRIu64 "-%s.jsonl.zst", folder, a->seed, kind_names[a->kind]);
         break;
     case HAR_ARTIFACT_twin:
-        result = asprintf(&path, "%s/%" PRIu64 "-twin-%s.jsonl.zst", folder, a->seed,
-                          strrchr(a->file, '/') != NULL ? strrchr(a->file, '/') + 1 : a->file);
+    case HAR_ARTIFACT_lanes:
+        result =
+            asprintf(&path, "%s/%" PRIu64 "-%s-%s.jsonl.zst", folder, a->seed, kind_names[a->kind],
+                     strrchr(a->file, '/') != NULL ? strrchr(a->file, '/') + 1 : a->file);
         break;
     case HAR_ARTIFACT_COUNT:
         break;
@@ -80,12 +82,13 @@ static bool same_artifact(const struct har_artifact *a, const struct har_artifac
 static void add(struct har_artifacts *set, enum har_artifact_kind kind,
                 const struct har_artifact *like)
 {
-    const struct har_variant plain = {HAR_SCHEDULE_fifo, false};
+    const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
     struct har_artifact fresh = *like;
     fresh.kind = kind;
     fresh.seed = kind == HAR_ARTIFACT_text || kind == HAR_ARTIFACT_eval_text ? 0 : like->seed;
     fresh.variant = kind == HAR_ARTIFACT_healthy ? like->variant : plain;
-    fresh.file = kind == HAR_ARTIFACT_twin ? like->file : NULL;
+    fresh.variant.lanes = false; /* a healthy run has the same bits with lanes: a control */
+    fresh.file = kind >= HAR_ARTIFACT_twin ? like->file : NULL;
     for (size_t i = 0; i < set->count; i++) {
         if (same_artifact(&set->items[i], &fresh)) {
             return;
@@ -207,7 +210,9 @@ static void trainer_args(const struct making *m, struct har_args *args)
     }
     const bool production = artifact->kind == HAR_ARTIFACT_production;
     const struct har_train train = {
-        .program = production ? m->lab->programs.train_production : m->lab->programs.train,
+        .program = production                             ? m->lab->programs.train_production
+                   : artifact->kind == HAR_ARTIFACT_lanes ? m->lab->programs.train_lanes
+                                                          : m->lab->programs.train,
         .fault = production                               ? NULL
                  : artifact->kind == HAR_ARTIFACT_healthy ? "none"
                                                           : twin,
@@ -248,6 +253,7 @@ static void fill_args(const struct making *m, struct har_args *args)
     case HAR_ARTIFACT_production:
     case HAR_ARTIFACT_reach:
     case HAR_ARTIFACT_twin:
+    case HAR_ARTIFACT_lanes:
         trainer_args(m, args);
         break;
     case HAR_ARTIFACT_COUNT:
@@ -263,8 +269,8 @@ static enum har_status artifact_failed(const struct making *m, const struct har_
     /* Runs of one recipe go side by side: whichever is first to reject the input says so. A twin
      * runs last, when the others have accepted it. */
     const enum har_artifact_kind kind = m->artifact->kind;
-    const bool input = (last->end == HAR_END_rejected || last->end == HAR_END_refused) &&
-                       kind != HAR_ARTIFACT_twin;
+    const bool input =
+        (last->end == HAR_END_rejected || last->end == HAR_END_refused) && kind < HAR_ARTIFACT_twin;
     const enum har_status status = last->code == 74                  ? HAR_EIO
                                    : input                           ? HAR_EUSAGE
                                    : kind >= HAR_ARTIFACT_production ? HAR_ECONTROL
@@ -401,7 +407,7 @@ enum har_status har_artifacts_make(struct har_lab *lab, struct har_artifacts *se
     }
     enum har_status status = make_wave(lab, set, HAR_ARTIFACT_text, HAR_ARTIFACT_weights, error);
     if (status == HAR_OK) {
-        status = make_wave(lab, set, HAR_ARTIFACT_reference, HAR_ARTIFACT_twin, error);
+        status = make_wave(lab, set, HAR_ARTIFACT_reference, HAR_ARTIFACT_lanes, error);
     }
     return status;
 }

@@ -6,9 +6,9 @@
 
 /* In the order of dependence. healthy: the mutable trainer with nothing armed; production: the
  * trainer without sites; reach: every mutable twin, with the reach map; twin: one file's mutable
- * twin. */
+ * twin; lanes: the same with emulated lanes. */
 #define HAR_ARTIFACTS(X)                                                                           \
-    X(text) X(eval_text) X(weights) X(reference) X(healthy) X(production) X(reach) X(twin)
+    X(text) X(eval_text) X(weights) X(reference) X(healthy) X(production) X(reach) X(twin) X(lanes)
 enum har_artifact_kind {
 #define HAR_ROW_(name) HAR_ARTIFACT_##name,
     HAR_ARTIFACTS(HAR_ROW_)
@@ -21,7 +21,7 @@ struct har_artifact {
     const struct har_bench *bench;
     uint64_t seed;              /* all but the texts */
     struct har_variant variant; /* healthy */
-    const char *file;           /* twin: the source file; kept by reference */
+    const char *file;           /* twin, lanes: the source file; kept by reference */
 };
 
 /* A growing set without duplicates; start with {0}. */

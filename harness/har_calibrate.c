@@ -7,7 +7,7 @@
 
 #include "har_case.h"
 
-static const struct har_variant plain = {HAR_SCHEDULE_fifo, false};
+static const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
 
 static enum har_status bounds_failed(const struct har_bench *bench, enum orc_status status,
                                      const struct orc_error *cause, struct har_error *error)

@@ -95,7 +95,8 @@ static enum har_status find_timeout(struct har_case *c, struct har_error *error)
     double healthy_s = 0.0;
     const enum har_status status =
         har_store_longest_run(c->lab->store, c->bench->recipe.name, "healthy", &healthy_s, error);
-    c->timeout_s = campaign->timeout_factor * healthy_s;
+    enum { LANES_SLOWER = 20 }; /* lanes take turns */
+    c->timeout_s = campaign->timeout_factor * healthy_s * (c->variant.lanes ? LANES_SLOWER : 1);
     if (!(c->timeout_s >= campaign->timeout_min_s)) {
         c->timeout_s = campaign->timeout_min_s;
     }
@@ -112,7 +113,7 @@ static enum har_status fill_command(struct har_case *c, enum har_role role,
         return har_fail(error, HAR_EMEMORY, "no memory for case %s", c->key);
     }
     const struct har_train train = {
-        .program = c->lab->programs.train,
+        .program = c->variant.lanes ? c->lab->programs.train_lanes : c->lab->programs.train,
         .fault = c->entry,
         .weights = c->weights,
         .trace = c->traces[role],

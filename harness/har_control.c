@@ -8,7 +8,7 @@
 
 #include "har_case.h"
 
-static const struct har_variant plain = {HAR_SCHEDULE_fifo, false};
+static const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
 
 static struct har_artifact control_artifact(const struct har_lab *lab,
                                             const struct har_bench *bench,
@@ -76,6 +76,7 @@ static enum har_status compare_with_production(struct har_lab *lab, const struct
     const struct har_artifact mine = control_artifact(lab, bench, kind, file);
     const struct har_artifact production =
         control_artifact(lab, bench, HAR_ARTIFACT_production, NULL);
+    const bool lanes = kind == HAR_ARTIFACT_lanes;
     const char *const what = kind == HAR_ARTIFACT_healthy ? "none" : file != NULL ? file : "all";
     orc_trace *a = NULL;
     orc_trace *b = NULL;
@@ -92,7 +93,8 @@ static enum har_status compare_with_production(struct har_lab *lab, const struct
             snprintf(detail, sizeof detail, "%s hash differs from production at step %d", which,
                      step);
         }
-        snprintf(key, sizeof key, "identity/%s/%s", what, bench->recipe.name);
+        snprintf(key, sizeof key, "identity%s/%s/%s", lanes ? "-lanes" : "", what,
+                 bench->recipe.name);
         const struct har_case_record record = {.key = key,
                                                .kind = "identity",
                                                .entry = what,
@@ -106,11 +108,12 @@ static enum har_status compare_with_production(struct har_lab *lab, const struct
                                                .infected = step};
         status = har_store_put_case(lab->store, &record, error);
         if (status == HAR_OK && step != 0) {
-            status = har_fail(error, HAR_ECONTROL,
-                              "unarmed is not production: --fault none%s%s "
-                              "on recipe %s: %s",
-                              kind == HAR_ARTIFACT_healthy ? "" : ":",
-                              kind == HAR_ARTIFACT_healthy ? "" : what, bench->recipe.name, detail);
+            status =
+                har_fail(error, HAR_ECONTROL,
+                         "unarmed is not production: %s--fault none%s%s "
+                         "on recipe %s: %s",
+                         lanes ? "emulated lanes, " : "", kind == HAR_ARTIFACT_healthy ? "" : ":",
+                         kind == HAR_ARTIFACT_healthy ? "" : what, bench->recipe.name, detail);
         }
     }
     orc_trace_free(a);
@@ -150,6 +153,19 @@ static bool first_of_file(size_t site)
     return true;
 }
 
+/* Whether a fault of the file asks for emulated lanes. */
+static bool has_lane_fault(const char *file)
+{
+    bool found = false;
+    for (size_t i = 0; i < mut_fault_count(); i++) {
+        const struct mut_fault *const fault = mut_fault_at(i);
+        const struct mut_site_info *const site = mut_site_find(fault->site);
+        found |=
+            site != NULL && strcmp(site->file, file) == 0 && strcmp(fault->trigger, "lanes") == 0;
+    }
+    return found;
+}
+
 enum har_status har_control_identity(struct har_lab *lab, struct har_error *error)
 {
     struct har_artifacts set = {0};
@@ -159,6 +175,11 @@ enum har_status har_control_identity(struct har_lab *lab, struct har_error *erro
             const struct har_artifact twin =
                 control_artifact(lab, bench_of_file(lab, file), HAR_ARTIFACT_twin, file);
             har_artifacts_need_run(&set, &twin);
+            if (has_lane_fault(file)) {
+                const struct har_artifact lanes =
+                    control_artifact(lab, twin.bench, HAR_ARTIFACT_lanes, file);
+                har_artifacts_need_run(&set, &lanes);
+            }
         }
     }
     enum har_status status = har_artifacts_make(lab, &set, error);
@@ -170,9 +191,10 @@ enum har_status har_control_identity(struct har_lab *lab, struct har_error *erro
         }
     }
     for (size_t i = 0; status == HAR_OK && i < set.count; i++) {
-        if (set.items[i].kind == HAR_ARTIFACT_twin) {
-            status = compare_with_production(lab, set.items[i].bench, HAR_ARTIFACT_twin,
-                                             set.items[i].file, error);
+        const enum har_artifact_kind kind = set.items[i].kind;
+        if (kind == HAR_ARTIFACT_twin || kind == HAR_ARTIFACT_lanes) {
+            status =
+                compare_with_production(lab, set.items[i].bench, kind, set.items[i].file, error);
         }
     }
     har_artifacts_fini(&set);

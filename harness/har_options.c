@@ -74,6 +74,8 @@ static const struct row rows[] = {
     {"train", 0, TEXT, AT(train), ON_PROGRAMS, "FILE", "trainer under test (FAULTLINE_TRAIN)"},
     {"train-production", 0, TEXT, AT(train_production), ON_PROGRAMS, "FILE",
      "trainer without fault sites (FAULTLINE_TRAIN_PRODUCTION)"},
+    {"train-lanes", 0, TEXT, AT(train_lanes), ON_PROGRAMS, "FILE",
+     "trainer with emulated lanes (FAULTLINE_TRAIN_LANES)"},
     {"ref", 0, TEXT, AT(ref), ON_PROGRAMS, "FILE", "reference trainer (FAULTLINE_REF)"},
     {"init", 0, TEXT, AT(init), ON_PROGRAMS, "FILE", "maker of initial weights (FAULTLINE_INIT)"},
     {"text-stage", 0, TEXT, AT(text_stage), ON_PROGRAMS, "FILE",

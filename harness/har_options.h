@@ -47,7 +47,7 @@ struct har_options {
     double family_under[MUT_FAMILY_COUNT]; /* -1 = no limit */
     int max_false_alarms, max_no_verdict;
     /* programs; NULL = beside the faultline program or from the environment */
-    const char *train, *train_production, *ref, *init, *text_stage, *python;
+    const char *train, *train_production, *train_lanes, *ref, *init, *text_stage, *python;
 };
 
 /* Parses argv[0] = command name, then options. HAR_EUSAGE with a sentence. */

@@ -14,6 +14,7 @@ struct har_variant har_variant_other(struct har_variant variant)
     const struct har_variant other = {
         .schedule = variant.schedule == HAR_SCHEDULE_fifo ? HAR_SCHEDULE_pct : HAR_SCHEDULE_fifo,
         .tasks = !variant.tasks,
+        .lanes = variant.lanes,
     };
     return other;
 }
@@ -59,6 +60,8 @@ static bool take_variant(void *context, const char *word, size_t length)
         variant->schedule = HAR_SCHEDULE_pct;
     } else if (is_word(word, length, "tasks")) {
         variant->tasks = true;
+    } else if (is_word(word, length, "lanes")) {
+        variant->lanes = true;
     }
     return true;
 }
@@ -67,7 +70,7 @@ static bool place_has(void *context, const char *word, size_t length)
 {
     const struct har_place *const place = context;
     if (is_word(word, length, "lazy") || is_word(word, length, "pct") ||
-        is_word(word, length, "tasks")) {
+        is_word(word, length, "tasks") || is_word(word, length, "lanes")) {
         return true;
     }
     if (is_word(word, length, "resumed")) {
@@ -101,8 +104,7 @@ int har_plan_match(const struct mut_fault *fault, const struct har_place *places
                    enum har_schedule usual, struct har_variant *variant, char *reason,
                    size_t reason_size)
 {
-    variant->schedule = usual;
-    variant->tasks = false;
+    *variant = (struct har_variant){.schedule = usual};
     (void)each_word(fault->trigger, take_variant, variant);
     int place = cheapest(fault, places, count, true);
     if (place < 0) {

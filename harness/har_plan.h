@@ -14,8 +14,10 @@
 struct har_variant {
     enum har_schedule schedule;
     bool tasks; /* --driver tasks */
+    bool lanes; /* the trainer with emulated lanes */
 };
-/* The opposite in every respect: what the repeat check runs. */
+/* Schedule and driver reversed: what the repeat check runs. Lanes stay; their order is another one,
+ * by the schedule seed. */
 struct har_variant har_variant_other(struct har_variant variant);
 
 /* A recipe as the plan sees it: what its healthy run contained. */
@@ -43,8 +45,8 @@ struct har_plan {
 };
 
 /* Cheapest place whose features include the trigger (and whose reach map has the site, where one
- * such exists); -1 and a reason when there is none. lazy, pct, tasks and resumed are how, not
- * where. */
+ * such exists); -1 and a reason when there is none. lazy, pct, tasks, lanes and resumed are how,
+ * not where. */
 int har_plan_match(const struct mut_fault *fault, const struct har_place *places, size_t count,
                    enum har_schedule usual, struct har_variant *variant, char *reason,
                    size_t reason_size);

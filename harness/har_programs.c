@@ -110,8 +110,9 @@ void har_programs_fini(struct har_programs *programs)
 enum har_status har_programs_hash(const struct har_programs *programs, uint64_t *hash,
                                   struct har_error *error)
 {
-    const char *const files[] = {programs->train, programs->train_production, programs->ref,
-                                 programs->init,  programs->text_stage,       "/proc/self/exe"};
+    const char *const files[] = {
+        programs->train, programs->train_production, programs->train_lanes, programs->ref,
+        programs->init,  programs->text_stage,       "/proc/self/exe"};
     enum har_status status = HAR_OK;
     for (size_t i = 0; status == HAR_OK && i < sizeof files / sizeof files[0]; i++) {
         status = har_hash_file(files[i], hash, error);

@@ -11,6 +11,7 @@
 #define HAR_PROGRAMS(X)                                                                            \
     X(train, "faultline-train", "FAULTLINE_TRAIN")                                                 \
     X(train_production, "faultline-train-production", "FAULTLINE_TRAIN_PRODUCTION")                \
+    X(train_lanes, "faultline-train-lanes", "FAULTLINE_TRAIN_LANES")                               \
     X(ref, "faultline-ref", "FAULTLINE_REF")                                                       \
     X(init, "faultline-init", "FAULTLINE_INIT")                                                    \
     X(text_stage, "oracles/text/text_stage.py", "FAULTLINE_TEXT_STAGE")                            \

@@ -78,7 +78,8 @@ static uint64_t plan_hash(const struct har_lab *lab)
         hash = har_hash_string(hash, e->id);
         hash = har_hash_string(hash, e->fault->faulty);
         hash = hash_number(hash, (uint64_t)(int64_t)e->place);
-        hash = hash_number(hash, (uint64_t)e->variant.schedule * 2 + e->variant.tasks);
+        hash = hash_number(hash, (uint64_t)e->variant.schedule * 4 + e->variant.tasks * 2u +
+                                     e->variant.lanes);
     }
     return hash;
 }
@@ -267,7 +268,7 @@ static enum har_status estimate(struct har_lab *lab, double *seconds, struct har
 {
     struct har_artifacts set = {0};
     const struct har_campaign *const c = &lab->campaign;
-    const struct har_variant plain = {HAR_SCHEDULE_fifo, false};
+    const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
     for (size_t i = 0; i < lab->bench_count; i++) {
         if (lab->benches[i].used) {
             har_artifacts_need(&set, &lab->benches[i], c->seed, plain);

@@ -25,7 +25,8 @@ ROW_KERNEL(embed_bwd, K_EMBED_COLS)
         float *ROW_RESTRICT to = a->dtable + (int64_t)id * width + first;
         if (FAULT(embed_add, true)) {
             ROW_FOR(i, cols) {
-                to[i] += from[i];
+                const int column = FAULT(embed_column, i);
+                to[column] += from[column];
             }
         }
     }

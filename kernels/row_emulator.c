@@ -2,22 +2,32 @@
  * The running row is thread-local state: a lane has no other way to find its group. */
 #include "row_emulator.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
-enum { STACK_BYTES = 64 * 1024 };
+/* No power of two: equal places in the lanes' stacks must not share a set of the cache. */
+enum { STACK_BYTES = 64 * 1024 + 4096 + 64 };
+
+/* A lane is entered once with its own stack; from then on jumps, which need no system call, go from
+ * lane to lane, and back home after the last one of a pass. */
+struct lane {
+    ucontext_t entry;
+    jmp_buf at;
+    int entered, ended, phase;
+};
 
 struct emulator {
     row_emulator_lane_fn *fn;
     const void *args;
-    int lanes, row, current;
+    int lanes, row;
+    int next; /* place in the order of the lane to run after this one */
+    int ended;
     uint64_t random;
-    ucontext_t home;
-    ucontext_t context[ROW_EMULATOR_LANES];
+    jmp_buf home;
+    struct lane lane[ROW_EMULATOR_LANES];
     int order[ROW_EMULATOR_LANES];
-    int ended[ROW_EMULATOR_LANES];
-    int phase[ROW_EMULATOR_LANES];
     uint32_t shared[2][ROW_EMULATOR_LANES];
     char *stacks;
 };
@@ -39,58 +49,89 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
+/* Leaves for the next lane of this pass, or for home. Does not return. */
+static void go_on(struct emulator *e)
+{
+    if (e->next == e->lanes) {
+        _longjmp(e->home, 1);
+    }
+    struct lane *lane = &e->lane[e->order[e->next]];
+    e->next++;
+    if (lane->entered) {
+        _longjmp(lane->at, 1);
+    }
+    lane->entered = 1;
+    setcontext(&lane->entry);
+    abort();
+}
+
 void row_emulator_meet(void)
 {
     struct emulator *e = running;
-    swapcontext(&e->context[e->current], &e->home);
+    struct lane *mine = &e->lane[e->order[e->next - 1]];
+    if (_setjmp(mine->at) == 0) {
+        go_on(e);
+    }
 }
 
 const uint32_t *row_emulator_share(uint32_t bits, int lane)
 {
     struct emulator *e = running;
-    const int phase = e->phase[lane] ^= 1;
+    const int phase = e->lane[lane].phase ^= 1;
     e->shared[phase][lane] = bits;
     row_emulator_meet();
     return e->shared[phase];
 }
 
-static void lane_main(void)
+/* A lane goes through one row after another. */
+static void lane_main(int number)
 {
-    struct emulator *e = running;
-    const int lane = e->current;
-    e->fn(e->args, e->row, lane);
-    e->ended[lane] = 1;
-    swapcontext(&e->context[lane], &e->home);
+    for (;;) {
+        struct emulator *e = running;
+        e->fn(e->args, e->row, number);
+        e->ended++;
+        row_emulator_meet();
+    }
+}
+
+static void shuffle(struct emulator *e)
+{
+    for (int i = e->lanes - 1; i > 0; i--) {
+        const int j = (int)(next_random(&e->random) % (uint64_t)(i + 1));
+        const int swapped = e->order[i];
+        e->order[i] = e->order[j];
+        e->order[j] = swapped;
+    }
 }
 
 static void run_row(struct emulator *e)
 {
     e->random = order_seed ^ (uint64_t)(uint32_t)e->row << 32;
     for (int l = 0; l < e->lanes; l++) {
-        getcontext(&e->context[l]);
-        e->context[l].uc_stack.ss_sp = e->stacks + (size_t)STACK_BYTES * (size_t)l;
-        e->context[l].uc_stack.ss_size = STACK_BYTES;
-        e->context[l].uc_link = NULL;
-        makecontext(&e->context[l], lane_main, 0);
         e->order[l] = l;
-        e->ended[l] = 0;
-        e->phase[l] = 0;
+        e->lane[l].phase = 0;
     }
-    for (int ended = 0; ended == 0;) {
-        for (int i = e->lanes - 1; i > 0; i--) {
-            const int j = (int)(next_random(&e->random) % (uint64_t)(i + 1));
-            const int swapped = e->order[i];
-            e->order[i] = e->order[j];
-            e->order[j] = swapped;
+    for (e->ended = 0; e->ended == 0;) {
+        shuffle(e);
+        e->next = 0;
+        if (_setjmp(e->home) == 0) {
+            go_on(e);
         }
-        for (int i = 0; i < e->lanes; i++) {
-            e->current = e->order[i];
-            swapcontext(&e->home, &e->context[e->current]);
-            ended += e->ended[e->current];
-        }
-        if (ended != 0 && ended != e->lanes) {
+        if (e->ended != 0 && e->ended != e->lanes) {
             abort();
         }
+    }
+}
+
+static void make_lanes(struct emulator *e)
+{
+    for (int l = 0; l < e->lanes; l++) {
+        ucontext_t *entry = &e->lane[l].entry;
+        getcontext(entry);
+        entry->uc_stack.ss_sp = e->stacks + (size_t)STACK_BYTES * (size_t)l;
+        entry->uc_stack.ss_size = STACK_BYTES;
+        entry->uc_link = NULL;
+        makecontext(entry, (void (*)(void))lane_main, 1, l);
     }
 }
 
@@ -109,6 +150,7 @@ void row_emulator_run(row_emulator_lane_fn *fn, int lanes, const void *args, int
     e->args = args;
     e->lanes = lanes;
     running = e;
+    make_lanes(e);
     for (e->row = row_begin; e->row < row_end; e->row++) {
         run_row(e);
     }

@@ -80,6 +80,7 @@ static void set_up(dev *d, const struct dev_conf *conf)
         /* Aligning each buffer takes room that the budget does not count. */
         d->pinned_mapped = conf->pinned_bytes + DEV_PINNED_MAX * DEV_PINNED_ALIGN;
     }
+    k_lanes_seed(conf->seed);
     for (int i = 0; i < K_ID_COUNT; i++) {
         d->rows_fn[i] = k_kernel_rows((enum k_id)i);
         d->args_bytes[i] = k_kernel_at((enum k_id)i)->args_bytes;

@@ -221,6 +221,7 @@ static uint64_t recipe_features(const struct eng_trainer *t)
     f |= t->options->sched == DEV_SCHED_LAZY ? ENG_FEATURE_lazy : 0;
     f |= t->options->sched == DEV_SCHED_PCT ? ENG_FEATURE_pct : 0;
     f |= t->options->driver == ENG_DRIVER_TASKS ? ENG_FEATURE_tasks : 0;
+    f |= k_lanes_emulated() ? ENG_FEATURE_lanes : 0;
     return f;
 }
 

@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 import collections, concurrent.futures, fnmatch, glob, hashlib, json, os, re, subprocess, sys
 
 build, recipes, work, pattern = sys.argv[1:]
-WAYS = {"lazy", "pct", "tasks", "resumed"}  # words of a trigger that say how to run, not what
+WAYS = {"lazy", "pct", "tasks", "resumed", "lanes"}  # words of a trigger that say how to run, not what
 ALIVE, REFUSED = 0, 8
 HANG_S = 60
 
@@ -19,7 +19,8 @@ HANG_S = 60
 def run(recipe, ways, fault, name):
     """Exit code, steps and end of a run."""
     trace, checkpoints = f"{work}/{name}.jsonl", f"{work}/{name}.checkpoints"
-    command = [f"{build}/engine/faultline-train", "--recipe", f"{recipes}/{recipe}.yaml", "--seed", "1", "--threads",
+    trainer = "faultline-train-lanes" if "lanes" in ways else "faultline-train"
+    command = [f"{build}/engine/{trainer}", "--recipe", f"{recipes}/{recipe}.yaml", "--seed", "1", "--threads",
                "1", "--level", "full", "--trace", trace, "--fault", fault, "--quiet",
                "--schedule", "lazy" if "lazy" in ways else "pct" if "pct" in ways else "fifo",
                "--driver", "tasks" if "tasks" in ways else "single"]

@@ -62,6 +62,10 @@ Test(har_plan, schedule_and_driver_are_how_not_where)
     cr_expect(variant.tasks);
     cr_expect_eq(match("packed", &variant), 1);
     cr_expect_eq(variant.schedule, HAR_SCHEDULE_fifo);
+    cr_expect_not(variant.lanes);
+    cr_expect_eq(match("lanes", &variant), 1);
+    cr_expect(variant.lanes);
+    cr_expect(har_variant_other(variant).lanes);
 }
 
 Test(har_plan, resumed_needs_a_recipe_that_writes_checkpoints)
@@ -75,7 +79,8 @@ Test(har_plan, the_repeat_differs_in_schedule_and_driver)
 {
     for (int schedule = 0; schedule < HAR_SCHEDULE_COUNT; schedule++) {
         for (int tasks = 0; tasks < 2; tasks++) {
-            const struct har_variant variant = {(enum har_schedule)schedule, tasks != 0};
+            const struct har_variant variant = {.schedule = (enum har_schedule)schedule,
+                                                .tasks = tasks != 0};
             const struct har_variant other = har_variant_other(variant);
             cr_expect_neq(other.schedule, variant.schedule);
             cr_expect_neq(other.tasks, variant.tasks);
