@@ -69,6 +69,12 @@ static void print_json(json_t *root)
     json_decref(root);
 }
 
+static void print_titles(void)
+{
+    printf("%-6s  %-10s  %-11s  %-10s  %-36s  %s\n", "number", "family", "class", "expected",
+           "fault", "what goes wrong, what it needs, dose");
+}
+
 static void print_row(const struct mut_fault *fault)
 {
     char dose[80] = "";
@@ -98,6 +104,9 @@ enum har_status har_cmd_list(const struct har_options *options, struct har_error
         if (options->json) {
             json_array_append_new(list, fault_json(fault));
         } else {
+            if (count == 1) {
+                print_titles();
+            }
             print_row(fault);
         }
     }
@@ -136,20 +145,25 @@ static void add_history(void *context, int columns, char **v)
 }
 
 /* A folder without results is no error: the fault is explained all the same. */
-static json_t *load_history(const char *dir, const char *id)
+static enum har_status load_history(const char *dir, const char *id, json_t **out,
+                                    struct har_error *error)
 {
     struct history history = {.id = id, .list = json_array()};
     har_store *store = NULL;
-    struct har_error ignored;
-    if (har_store_open(dir, &store, &ignored) == HAR_OK) {
-        (void)!har_store_query(store,
-                               "SELECT entry, recipe, seed, outcome, first_check, reached,"
-                               " detected, detail, finished_at FROM cases WHERE kind IN ('fault',"
-                               " 'planted') ORDER BY finished_at",
-                               add_history, &history, &ignored);
+    *out = history.list;
+    enum har_status status = har_store_open(dir, &store, error);
+    if (status == HAR_EUSAGE) {
+        return HAR_OK;
+    }
+    if (status == HAR_OK) {
+        status = har_store_query(store,
+                                 "SELECT entry, recipe, seed, outcome, first_check, reached,"
+                                 " detected, detail, finished_at FROM cases WHERE kind IN ('fault',"
+                                 " 'planted') ORDER BY finished_at",
+                                 add_history, &history, error);
     }
     har_store_close(store);
-    return history.list;
+    return status;
 }
 
 static const char *text_of(json_t *object, const char *key)
@@ -158,11 +172,14 @@ static const char *text_of(json_t *object, const char *key)
     return text != NULL ? text : "-";
 }
 
-static void print_history(json_t *history)
+static void print_history(json_t *history, const char *dir)
 {
     size_t i;
     json_t *o;
-    puts(json_array_size(history) > 0 ? "history:" : "history:  no stored result");
+    printf(json_array_size(history) > 0 ? "history:  of %s\n"
+                                        : "history:  no stored result in %s (--out DIR reads "
+                                          "another folder; ./fl demo fills results/demo)\n",
+           dir);
     json_array_foreach(history, i, o)
     {
         printf("  %s  %s on %s seed %s: %s", text_of(o, "finished_at"), text_of(o, "entry"),
@@ -203,15 +220,17 @@ enum har_status har_cmd_explain(const struct har_options *options, struct har_er
     if (fault == NULL) {
         return har_fail(error, HAR_EUSAGE, "unknown fault '%s' (faultline list shows all)", id);
     }
-    json_t *const history = load_history(options->out != NULL ? options->out : "faultline.out", id);
+    const char *const dir = options->out != NULL ? options->out : "faultline.out";
+    json_t *history = NULL;
+    const enum har_status status = load_history(dir, id, &history, error);
     if (options->json) {
         json_t *const o = fault_json(fault);
         json_object_set_new(o, "history", history);
         print_json(o);
     } else {
         print_fault(fault);
-        print_history(history);
+        print_history(history, dir);
         json_decref(history);
     }
-    return HAR_OK;
+    return status;
 }

@@ -12,7 +12,11 @@ static const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
 static enum har_status bounds_failed(const struct har_bench *bench, enum orc_status status,
                                      const struct orc_error *cause, struct har_error *error)
 {
-    return har_fail(error, status == ORC_EMEMORY ? HAR_EMEMORY : HAR_EINTERNAL,
+    /* A run that is not healthy in its calibration raises an alarm before there are bounds. */
+    return har_fail(error,
+                    status == ORC_EMEMORY     ? HAR_EMEMORY
+                    : status == ORC_EMISMATCH ? HAR_EALARM
+                                              : HAR_EINTERNAL,
                     "bounds of recipe %s: %s", bench->recipe.name, cause->text);
 }
 
@@ -90,7 +94,9 @@ static enum har_status load_bounds(struct har_lab *lab, struct har_bench *bench,
     if (status == HAR_OK && json != NULL) {
         const enum orc_status result = orc_bounds_parse(json, &bench->bounds, &cause);
         if (result != ORC_OK) {
-            status = bounds_failed(bench, result, &cause, error);
+            status = har_fail(error, result == ORC_EMEMORY ? HAR_EMEMORY : HAR_EIO,
+                              "%s/results.sqlite: the stored bounds of recipe %s are damaged: %s",
+                              lab->out, bench->recipe.name, cause.text);
         }
     }
     free(json);

@@ -284,27 +284,47 @@ enum har_status har_campaign_of_recipe(const char *recipe, struct har_campaign *
     return HAR_OK;
 }
 
-static enum har_status check_all(const struct har_campaign *c, struct har_error *error)
+/* A value is the option's when the command line gave it, else the file's; the sentence says whose.
+ */
+static enum har_status check_ranges(const struct har_campaign *c, const struct har_options *o,
+                                    struct har_error *error)
 {
     const struct {
-        const char *name;
+        const char *key, *option; /* option NULL = none */
+        bool given;               /* on the command line */
         int value, least, most;
     } ranges[] = {
-        {"repeats", c->repeats, 1, HAR_SEED_BLOCK - 1},
-        {"horizon", c->horizon, 0, 1000000},
-        {"calibration", c->calibration, 3, HAR_SEED_BLOCK - 1}, /* bounds need three runs */
-        {"false_alarms", c->false_alarms, 0, HAR_SEED_BLOCK - 1},
-        {"jobs", c->jobs, 0, 1024},
-        {"timeout_factor", c->timeout_factor, 2, 1000},
-        {"timeout_min", c->timeout_min_s, 1, 86400},
-        {"reference_timeout", c->reference_timeout_s, 1, 7 * 86400},
-        {"memory_mb", c->memory_mb, 0, 1 << 24},
+        {"repeats", "--repeats", o->repeats >= 0, c->repeats, 1, HAR_SEED_BLOCK - 1},
+        {"horizon", "--horizon", o->horizon >= 0, c->horizon, 0, 1000000},
+        /* bounds need three runs */
+        {"calibration", "--calibration", o->calibration >= 0, c->calibration, 3,
+         HAR_SEED_BLOCK - 1},
+        {"false_alarms", "--false-alarms", o->false_alarms >= 0, c->false_alarms, 0,
+         HAR_SEED_BLOCK - 1},
+        {"jobs", "--jobs", o->jobs >= 0, c->jobs, 0, 1024},
+        {"timeout_factor", NULL, false, c->timeout_factor, 2, 1000},
+        {"timeout_min", NULL, false, c->timeout_min_s, 1, 86400},
+        {"reference_timeout", NULL, false, c->reference_timeout_s, 1, 7 * 86400},
+        {"memory_mb", NULL, false, c->memory_mb, 0, 1 << 24},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most) {
-            return har_fail(error, HAR_EUSAGE, "%s: %s must lie in [%d, %d], not %d", c->path,
-                            ranges[i].name, ranges[i].least, ranges[i].most, ranges[i].value);
+        if (ranges[i].value >= ranges[i].least && ranges[i].value <= ranges[i].most) {
+            continue;
         }
+        return har_fail(error, HAR_EUSAGE, "%s%s%s must lie in [%d, %d], not %d",
+                        ranges[i].given ? "" : c->path, ranges[i].given ? "" : ": ",
+                        ranges[i].given ? ranges[i].option : ranges[i].key, ranges[i].least,
+                        ranges[i].most, ranges[i].value);
+    }
+    return HAR_OK;
+}
+
+static enum har_status check_all(const struct har_campaign *c, const struct har_options *o,
+                                 struct har_error *error)
+{
+    const enum har_status status = check_ranges(c, o, error);
+    if (status != HAR_OK) {
+        return status;
     }
     if (c->recipe_count >= HAR_SEED_GAP / HAR_SEED_BLOCK) {
         return har_fail(error, HAR_EUSAGE, "%s: more than %d recipes", c->path,
@@ -313,7 +333,8 @@ static enum har_status check_all(const struct har_campaign *c, struct har_error 
     for (size_t i = 0; i < c->check_count; i++) {
         enum orc_check_id id;
         if (!orc_check_find(c->checks[i], &id)) {
-            return har_fail(error, HAR_EUSAGE, "%s: unknown check '%s'", c->path, c->checks[i]);
+            return har_fail(error, HAR_EUSAGE, "%s: unknown check '%s'",
+                            o->checks != NULL ? "--checks" : c->path, c->checks[i]);
         }
     }
     if (c->planted != NULL && mut_fault_find(c->planted) == NULL) {
@@ -365,7 +386,7 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     if (o->families.count > 0) {
         status = take_families(c, "--family", o->families.items, o->families.count, error);
     }
-    return status == HAR_OK ? check_all(c, error) : status;
+    return status == HAR_OK ? check_all(c, o, error) : status;
 }
 
 void har_campaign_fini(struct har_campaign *c)

@@ -68,6 +68,8 @@ static const struct row rows[] = {
      "healthy runs that may raise an alarm (0)"},
     {"max-no-verdict", 0, COUNT, AT(max_no_verdict), ON(gate), "N",
      "faults that may stay without verdict (0)"},
+    {"bounds", 0, TEXT, AT(bounds), ON(diff), "FILE|DIR",
+     "calibrated bounds: a results folder, or a file of its table bounds; else bit for bit"},
     {"format", 0, TEXT, AT(format), ON(report), "text|json|csv|junit", "format on stdout (text)"},
     {"json", 0, FLAG, AT(json), ALL_COMMANDS & ~(ON(run) | ON(null)), NULL, "print JSON"},
     {"quiet", 'q', FLAG, AT(quiet), ON_RUNS | ON(effect), NULL, "no progress"},
@@ -289,6 +291,28 @@ enum har_status har_options_parse(enum har_subcommand command, int argc, char **
     return check_operands(command, out, error);
 }
 
+/* Codes from the highest precedence to the lowest; meanings of one code share its line. */
+static void print_exit_codes(FILE *stream)
+{
+    static const struct {
+        int code;
+        const char *text;
+    } codes[] = {
+#define HAR_ROW_(name, exit_code, text) {exit_code, text},
+        HAR_STATUS(HAR_ROW_)
+#undef HAR_ROW_
+    };
+    fputs("\nexit codes, highest first:\n", stream);
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (i > 0 && codes[i].code == codes[i - 1].code) {
+            fprintf(stream, "; %s", codes[i].text);
+        } else {
+            fprintf(stream, "%s  %3d  %s", i > 0 ? "\n" : "", codes[i].code, codes[i].text);
+        }
+    }
+    fputs("\n    0  pass; no difference\n", stream);
+}
+
 void har_options_help(enum har_subcommand command, FILE *stream)
 {
     fprintf(stream, "usage: faultline %s [options] %s\n%s\n\n", command_names[command],
@@ -305,6 +329,7 @@ void har_options_help(enum har_subcommand command, FILE *stream)
                  rows[i].operand != NULL ? rows[i].operand : "");
         fprintf(stream, "  %-32s %s\n", left, rows[i].text);
     }
+    print_exit_codes(stream);
 }
 
 void har_options_overview(FILE *stream)
@@ -315,9 +340,5 @@ void har_options_overview(FILE *stream)
         fprintf(stream, "  %-8s %-12s %s\n", command_names[i], command_operands[i],
                 command_texts[i]);
     }
-    fputs("\nexit codes, highest first:\n", stream);
-#define HAR_ROW_(name, exit_code, text) fprintf(stream, "  %3d  %s\n", exit_code, text);
-    HAR_STATUS(HAR_ROW_)
-#undef HAR_ROW_
-    fputs("    0  pass\n", stream);
+    print_exit_codes(stream);
 }

@@ -38,7 +38,7 @@ struct har_patterns {
 
 /* Values as given; numbers are -1 and pointers NULL when absent. */
 struct har_options {
-    const char *campaign, *out, *checks, *recipe, *format, *template_fault;
+    const char *campaign, *out, *checks, *recipe, *format, *template_fault, *bounds;
     struct har_patterns faults, families, operands, expects;
     int repeats, horizon, jobs, calibration, false_alarms, seeds;
     int64_t seed;

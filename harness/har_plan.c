@@ -248,6 +248,19 @@ static int compare_entries(const void *a, const void *b)
     return (x->dose > y->dose) - (x->dose < y->dose);
 }
 
+/* The first fault of the catalogue, of whatever family, that a pattern means. */
+static const struct mut_fault *first_match(const char *pattern)
+{
+    char id[128];
+    snprintf(id, sizeof id, "%.*s", (int)strcspn(pattern, ":"), pattern);
+    for (size_t i = 0; i < mut_fault_count(); i++) {
+        if (har_text_matches(id, mut_fault_at(i)->id)) {
+            return mut_fault_at(i);
+        }
+    }
+    return NULL;
+}
+
 static enum har_status check_patterns(const struct har_campaign *campaign,
                                       const struct har_plan *plan, struct har_error *error)
 {
@@ -257,6 +270,13 @@ static enum har_status check_patterns(const struct har_campaign *campaign,
         for (size_t e = 0; !used && e < plan->count; e++) {
             used = har_text_matches(pattern, plan->entries[e].fault->id) ||
                    har_text_matches(pattern, plan->entries[e].id);
+        }
+        const struct mut_fault *const known = used ? NULL : first_match(pattern);
+        if (known != NULL && !campaign->families[known->family]) {
+            return har_fail(error, HAR_EUSAGE,
+                            "%s: '%s' selects nothing: %s is of family %s, which is not selected",
+                            campaign->fault_source, pattern, known->id,
+                            mut_family_name(known->family));
         }
         if (!used) {
             return har_fail(error, HAR_EUSAGE,

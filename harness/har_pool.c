@@ -26,6 +26,7 @@ struct loop {
     size_t job_count, started, finished;
     har_job_next *next;
     struct har_error *error;
+    struct pollfd *waiting; /* the signals, then a log of each slot */
 };
 
 int har_pool_cores(void)
@@ -50,6 +51,7 @@ enum har_status har_pool_open(int jobs_at_once, bool progress, struct har_pool *
     }
     memset(out, 0, sizeof *out);
     out->signal_fd = -1;
+    har_sweep_adopt();
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         return har_fail(error, HAR_EINTERNAL, "signals cannot be blocked: %s", strerror(errno));
     }
@@ -105,8 +107,17 @@ static void wait_for_event(struct loop *loop)
     }
     const double left_ms = (nearest - har_clock_s()) * 1000.0;
     const int timeout_ms = left_ms < 1.0 ? 1 : left_ms > 60000.0 ? 60000 : (int)left_ms + 1;
-    struct pollfd waiting = {.fd = loop->pool->signal_fd, .events = POLLIN};
-    (void)poll(&waiting, 1, timeout_ms);
+    loop->waiting[0] = (struct pollfd){.fd = loop->pool->signal_fd, .events = POLLIN};
+    for (size_t i = 0; i < loop->slot_count; i++) {
+        const int fd = loop->slots[i].job != NULL ? loop->slots[i].child.log.read_fd : 0;
+        loop->waiting[i + 1] = (struct pollfd){.fd = fd > 0 ? fd : -1, .events = POLLIN};
+    }
+    (void)poll(loop->waiting, loop->slot_count + 1, timeout_ms);
+    for (size_t i = 0; i < loop->slot_count; i++) {
+        if (loop->waiting[i + 1].revents != 0) {
+            har_log_drain(&loop->slots[i].child.log);
+        }
+    }
     read_signals(loop->pool);
 }
 
@@ -185,7 +196,10 @@ enum har_status har_pool_run(struct har_pool *pool, void *const *jobs, size_t co
                         .error = error,
                         .slot_count = (size_t)pool->jobs_at_once};
     loop.slots = calloc(loop.slot_count, sizeof *loop.slots);
-    if (loop.slots == NULL) {
+    loop.waiting = calloc(loop.slot_count + 1, sizeof *loop.waiting);
+    if (loop.slots == NULL || loop.waiting == NULL) {
+        free(loop.slots);
+        free(loop.waiting);
         return har_fail(error, HAR_EMEMORY, "no memory for %d jobs", pool->jobs_at_once);
     }
     pool->progress.label = label;
@@ -208,8 +222,10 @@ enum har_status har_pool_run(struct har_pool *pool, void *const *jobs, size_t co
     for (size_t i = 0; i < loop.slot_count; i++) {
         har_child_stop(&loop.slots[i].child);
     }
+    har_sweep_orphans(NULL);
     show_progress(&loop, true);
     free(loop.slots);
+    free(loop.waiting);
     return status;
 }
 

@@ -2,9 +2,11 @@
  * Called by har_lab.c; must not know campaigns. */
 #include "har_recipe.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "har_hash.h"
@@ -153,19 +155,57 @@ static bool recipe_copy(const char *path, const struct raw_recipe *raw, struct h
            out->template_name != NULL && out->template_path != NULL && out->mask != NULL;
 }
 
+static enum har_status require_one(const char *path, struct har_error *error)
+{
+    return access(path, R_OK) == 0 ? HAR_OK
+                                   : har_fail(error, HAR_EUSAGE, "%s: %s", path, strerror(errno));
+}
+
+/* Files without which nothing runs are errors here, with their names. */
+static enum har_status require(const struct har_recipe *recipe, struct har_error *error)
+{
+    enum har_status status = require_one(recipe->tokenizer, error);
+    for (size_t i = 0; status == HAR_OK && i < recipe->train_count; i++) {
+        status = require_one(recipe->train[i], error);
+    }
+    for (size_t i = 0; status == HAR_OK && i < recipe->eval_count; i++) {
+        status = require_one(recipe->eval[i], error);
+    }
+    return status;
+}
+
+/* Hashes the file a value of the recipe names, if it names one. */
+static enum har_status hash_named(void *context, const char *value, struct har_error *error)
+{
+    struct har_recipe *const recipe = context;
+    struct stat facts;
+    char *const path = har_yaml_resolve(recipe->path, value);
+    if (path == NULL) {
+        return har_fail(error, HAR_EMEMORY, "%s: no memory", recipe->path);
+    }
+    enum har_status status = HAR_OK;
+    if (value[0] != '\0' && stat(path, &facts) == 0 && S_ISREG(facts.st_mode)) {
+        status = har_hash_file(path, &recipe->inputs_hash, error);
+    }
+    free(path);
+    return status;
+}
+
+/* Everything a run can read: the recipe, its template, and whatever else its values name, known to
+ * this program or not. A changed template must not find the references of the old one. */
 static enum har_status hash_inputs(struct har_recipe *recipe, struct har_error *error)
 {
     recipe->file_hash = HAR_HASH_START;
     enum har_status status = har_hash_file(recipe->path, &recipe->file_hash, error);
     recipe->inputs_hash = recipe->file_hash;
     if (status == HAR_OK) {
-        status = har_hash_file(recipe->tokenizer, &recipe->inputs_hash, error);
+        status = require(recipe, error);
     }
-    for (size_t i = 0; status == HAR_OK && i < recipe->train_count; i++) {
-        status = har_hash_file(recipe->train[i], &recipe->inputs_hash, error);
+    if (status == HAR_OK && access(recipe->template_path, R_OK) == 0) {
+        status = har_hash_file(recipe->template_path, &recipe->inputs_hash, error);
     }
-    for (size_t i = 0; status == HAR_OK && i < recipe->eval_count; i++) {
-        status = har_hash_file(recipe->eval[i], &recipe->inputs_hash, error);
+    if (status == HAR_OK) {
+        status = har_yaml_each_value(recipe->path, hash_named, recipe, error);
     }
     return status;
 }

@@ -115,18 +115,24 @@ static void limit_child(const struct har_command *command)
     }
 }
 
-static bool redirect(const char *log)
+static bool redirect(int out)
 {
     /* From 3 on: where the harness itself has no standard output, open() may give its number. */
     const int in = fcntl(open("/dev/null", O_RDONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, 3);
-    const int out =
-        fcntl(open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), F_DUPFD_CLOEXEC, 3);
-    return in >= 0 && out >= 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0;
+    return in >= 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0;
 }
+
+/* What a child is started with. */
+struct start {
+    const struct har_command *command;
+    char **environment;
+    pid_t parent;
+    int log_fd;
+};
 
 /* Becomes the program, or says why not and ends. A harness that is killed takes its children along:
  * nobody else would end one that hangs. */
-static _Noreturn void become(const struct har_command *command, pid_t parent, int report_fd)
+static _Noreturn void become(const struct start *start, int report_fd)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -134,11 +140,11 @@ static _Noreturn void become(const struct har_command *command, pid_t parent, in
         (void)signal(number, SIG_DFL);
     }
     errno = 0;
-    if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
-        redirect(command->log_path != NULL ? command->log_path : "/dev/null") &&
-        sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
-        limit_child(command);
-        execv(command->args.items[0], command->args.items);
+    if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == start->parent &&
+        redirect(start->log_fd) && sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
+        char **const words = start->command->args.items;
+        limit_child(start->command);
+        execve(words[0], words, start->environment);
     }
     const int cause = errno;
     (void)!write(report_fd, &cause, sizeof cause);
@@ -146,17 +152,16 @@ static _Noreturn void become(const struct har_command *command, pid_t parent, in
 }
 
 /* 0 once the program runs, else the error number. */
-static int spawn_process(const struct har_command *command, pid_t *pid)
+static int spawn_process(const struct start *start, pid_t *pid)
 {
     int report[2];
     int cause = 0;
     if (pipe2(report, O_CLOEXEC) != 0) {
         return errno;
     }
-    const pid_t parent = getpid();
     *pid = fork();
     if (*pid == 0) {
-        become(command, parent, report[1]);
+        become(start, report[1]);
     }
     cause = *pid < 0 ? errno : 0;
     close(report[1]);
@@ -181,11 +186,20 @@ enum har_status har_child_start(const struct har_command *command, struct har_ch
     if (command->args.failed || command->args.count == 0) {
         return har_fail(error, HAR_EMEMORY, "no memory for a command line");
     }
-    const int result = spawn_process(command, &pid);
+    const enum har_status status = har_log_open(command->log_path, &out->log, error);
+    if (status != HAR_OK) {
+        return status;
+    }
+    har_sweep_mark(out->mark);
+    char **const environment = har_sweep_environment(out->mark);
+    const struct start start = {command, environment, getpid(), out->log.write_fd};
+    const int result = environment != NULL ? spawn_process(&start, &pid) : ENOMEM;
+    free(environment);
+    har_log_close_writer(&out->log);
     if (result != 0) {
-        return har_fail(error, HAR_EIO, "%s: cannot be started (log %s): %s",
-                        command->args.items[0],
-                        command->log_path != NULL ? command->log_path : "none", strerror(result));
+        har_log_close(&out->log);
+        return har_fail(error, HAR_EIO, "%s: cannot be started: %s", command->args.items[0],
+                        strerror(result));
     }
     out->pid = pid;
     out->timed_out = false;
@@ -213,6 +227,8 @@ bool har_child_reap(struct har_child *child, struct har_exit *out)
     out->signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     out->seconds = har_clock_s() - child->started_s;
     out->peak_kb = usage.ru_maxrss;
+    har_sweep_orphans(child->mark);
+    har_log_close(&child->log);
     child->pid = 0;
     return true;
 }
@@ -230,6 +246,7 @@ void har_child_stop(struct har_child *child)
         har_child_kill(child);
         while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR) {
         }
+        har_log_close(&child->log);
         child->pid = 0;
     }
 }

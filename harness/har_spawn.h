@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "har_log.h"
 #include "har_status.h"
+#include "har_sweep.h"
 #include "har_text.h"
 
 /* How a child ended: name, meaning. */
@@ -32,7 +34,7 @@ bool har_end_find(const char *name, enum har_end *out);
 
 struct har_command {
     struct har_args args;
-    char *log_path;   /* stdout and stderr go here; owned */
+    char *log_path;   /* stdout and stderr go here, up to a size (har_log.h); owned */
     double timeout_s; /* > 0 */
     int memory_mb;    /* limit of private memory, 0 = none */
 };
@@ -55,17 +57,20 @@ struct har_child {
     pid_t pid;                    /* 0 = none; also its process group */
     double started_s, deadline_s; /* monotonic clock */
     bool timed_out;
+    struct har_log log; /* to be drained while the child runs */
+    char mark[HAR_SWEEP_MARK_SIZE];
 };
 
 /* Starts a child in its own process group, stdin empty, signals as by default. A program that
  * cannot be started is HAR_EIO. */
 HAR_CHECKED enum har_status har_child_start(const struct har_command *command,
                                             struct har_child *out, struct har_error *error);
-/* Whether the child has ended; then its group is swept, it is reaped and *out is filled. */
+/* Whether the child has ended; then its group and what left the group is killed, it is reaped and
+ * *out is filled. */
 bool har_child_reap(struct har_child *child, struct har_exit *out);
 /* Kills the child's process group; har_child_reap() must still be called. */
 void har_child_kill(struct har_child *child);
-/* Kills and waits. */
+/* Kills, waits, closes the log; what left the group stays for har_sweep_orphans(). */
 void har_child_stop(struct har_child *child);
 
 double har_clock_s(void);

@@ -15,7 +15,8 @@
     X(ECONTROL, 5, "a control failed; the harness cannot be trusted")                              \
     X(EALARM, 4, "a healthy run raised an alarm")                                                  \
     X(EINCOMPLETE, 3, "incomplete, or a run without verdict")                                      \
-    X(EGATE, 2, "below the gate")
+    X(EGATE, 2, "below the gate")                                                                  \
+    X(EDIFFER, 2, "the traces differ (diff)")
 
 enum har_status {
     HAR_OK,

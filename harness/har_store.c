@@ -112,7 +112,7 @@ static enum har_status store_get(har_store *store, const char *sql, const char *
     return status;
 }
 
-static enum har_status open_database(const char *dir, int flags, har_store **out,
+static enum har_status open_database(const char *path, int flags, har_store **out,
                                      struct har_error *error)
 {
     har_store *const store = calloc(1, sizeof *store);
@@ -120,10 +120,9 @@ static enum har_status open_database(const char *dir, int flags, har_store **out
         return har_fail(error, HAR_EMEMORY, "no memory for the store");
     }
     store->lock_fd = -1;
-    if (snprintf(store->path, sizeof store->path, "%s/results.sqlite", dir) >=
-        (int)sizeof store->path) {
+    if (snprintf(store->path, sizeof store->path, "%s", path) >= (int)sizeof store->path) {
         free(store);
-        return har_fail(error, HAR_EUSAGE, "%s: name is too long", dir);
+        return har_fail(error, HAR_EUSAGE, "%s: name is too long", path);
     }
     if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK) {
         const enum har_status status = store_fail(store, error);
@@ -174,6 +173,7 @@ static enum har_status make_folders(const char *dir, struct har_error *error)
 enum har_status har_store_create(const char *dir, har_store **out, struct har_error *error)
 {
     int lock_fd = -1;
+    char path[PATH_MAX];
     enum har_status status = make_folders(dir, error);
     if (status == HAR_OK) {
         status = take_lock(dir, &lock_fd, error);
@@ -181,7 +181,8 @@ enum har_status har_store_create(const char *dir, har_store **out, struct har_er
     if (status != HAR_OK) {
         return status;
     }
-    status = open_database(dir, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, out, error);
+    snprintf(path, sizeof path, "%s/results.sqlite", dir);
+    status = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, out, error);
     if (status != HAR_OK) {
         close(lock_fd);
         return status;
@@ -198,6 +199,41 @@ enum har_status har_store_create(const char *dir, har_store **out, struct har_er
     return status;
 }
 
+/* A damaged file is an input/output error, a sound one without our tables is another file. */
+static enum har_status try_database(har_store *store, struct har_error *error)
+{
+    const enum har_status status = store_exec(store, "SELECT count(*) FROM cases", error);
+    return status != HAR_OK && sqlite3_errcode(store->db) == SQLITE_ERROR ? HAR_EUSAGE : status;
+}
+
+/* Whether a database that cannot be read is whole and merely lies where nothing can be written: a
+ * reader of a write-ahead log wants to write its index beside it. */
+static bool only_unwritable(const har_store *store)
+{
+    char path[PATH_MAX + 8];
+    struct stat facts;
+    const int code = sqlite3_errcode(store->db);
+    snprintf(path, sizeof path, "%s-wal", store->path);
+    return (code == SQLITE_CANTOPEN || code == SQLITE_READONLY) &&
+           (stat(path, &facts) != 0 || facts.st_size == 0);
+}
+
+/* Opens a database that nobody can change, without any file beside it. */
+static enum har_status open_unwritable(const char *path, har_store **out, struct har_error *error)
+{
+    char uri[3 * PATH_MAX] = "file:";
+    size_t used = strlen(uri);
+    for (const char *p = path; *p != '\0'; p++) {
+        const bool plain = strchr("?#%", *p) == NULL;
+        used += (size_t)snprintf(uri + used, sizeof uri - used, plain ? "%c" : "%%%02X",
+                                 (unsigned char)*p);
+    }
+    snprintf(uri + used, sizeof uri - used, "?immutable=1");
+    const enum har_status status =
+        open_database(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, out, error);
+    return status == HAR_OK ? try_database(*out, error) : status;
+}
+
 enum har_status har_store_open(const char *dir, har_store **out, struct har_error *error)
 {
     char path[PATH_MAX];
@@ -207,13 +243,16 @@ enum har_status har_store_open(const char *dir, har_store **out, struct har_erro
                         path, strerror(errno));
     }
     /* Read and write: a write-ahead log left by a killed harness is recovered by its reader. */
-    enum har_status status = open_database(dir, SQLITE_OPEN_READWRITE, out, error);
+    enum har_status status = open_database(path, SQLITE_OPEN_READWRITE, out, error);
     if (status == HAR_OK) {
-        status = store_exec(*out, "SELECT count(*) FROM cases", error);
+        status = try_database(*out, error);
+        if (status != HAR_OK && only_unwritable(*out)) {
+            har_store_close(*out);
+            status = open_unwritable(path, out, error);
+        }
         if (status != HAR_OK) {
             har_store_close(*out);
             *out = NULL;
-            status = HAR_EUSAGE; /* the file is no database of ours */
         }
     }
     return status;

@@ -16,7 +16,8 @@ typedef struct har_store har_store;
  * one harness writes (HAR_EUSAGE when another one runs). */
 HAR_CHECKED enum har_status har_store_create(const char *dir, har_store **out,
                                              struct har_error *error);
-/* Opens an existing database for reading. HAR_EUSAGE when there is none. */
+/* Opens an existing database for reading, also where nothing may be written. HAR_EUSAGE when there
+ * is none or it is another program's, HAR_EIO when it is damaged. */
 HAR_CHECKED enum har_status har_store_open(const char *dir, har_store **out,
                                            struct har_error *error);
 void har_store_close(har_store *store); /* accepts NULL */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <yaml.h>
+
 /* What libcyaml said: its first message is the cause, the first place of the backtrace the line. */
 struct yaml_log {
     char cause[256];
@@ -96,6 +98,39 @@ enum har_status har_yaml_load(const char *path, const cyaml_schema_value_t *sche
     return har_fail(error, HAR_EUSAGE, "%s:%d: %s%s%s", path, log.line, log.key,
                     log.key[0] != '\0' ? ": " : "",
                     log.cause[0] != '\0' ? log.cause : cyaml_strerror(result));
+}
+
+enum har_status har_yaml_each_value(const char *path, har_yaml_visit *visit, void *context,
+                                    struct har_error *error)
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    enum har_status status = HAR_OK;
+    bool more = true;
+    FILE *const file = fopen(path, "rbe");
+    if (file == NULL) {
+        return har_fail(error, HAR_EUSAGE, "%s: %s", path, strerror(errno));
+    }
+    if (yaml_parser_initialize(&parser) == 0) {
+        fclose(file);
+        return har_fail(error, HAR_EMEMORY, "%s: no memory", path);
+    }
+    yaml_parser_set_input_file(&parser, file);
+    while (status == HAR_OK && more) {
+        if (yaml_parser_parse(&parser, &event) == 0) {
+            status = har_fail(error, HAR_EUSAGE, "%s:%zu: %s", path, parser.problem_mark.line + 1,
+                              parser.problem != NULL ? parser.problem : "not YAML");
+            break;
+        }
+        if (event.type == YAML_SCALAR_EVENT) {
+            status = visit(context, (const char *)event.data.scalar.value, error);
+        }
+        more = event.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    fclose(file);
+    return status;
 }
 
 void har_yaml_free(const cyaml_schema_value_t *schema, void *data)

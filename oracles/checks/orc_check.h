@@ -62,7 +62,8 @@ bool orc_check_is_bound(enum orc_check_id id);
 typedef struct orc_trace orc_trace;
 ORC_CHECKED enum orc_status orc_trace_read(const char *path, orc_trace **out,
                                            struct orc_error *error);
-void orc_trace_free(orc_trace *trace); /* accepts NULL */
+void orc_trace_free(orc_trace *trace);                /* accepts NULL */
+const char *orc_trace_recipe(const orc_trace *trace); /* its name, "" when not given */
 int orc_trace_first_step(const orc_trace *trace);
 int orc_trace_last_step(const orc_trace *trace);     /* last complete step, 0 = none */
 bool orc_trace_ended(const orc_trace *trace);        /* has an end record with status ok */
@@ -126,9 +127,10 @@ ORC_CHECKED enum orc_status orc_judge(const struct orc_case *c, const orc_bounds
                                       struct orc_verdict *verdicts, struct orc_error *error);
 
 /* First divergence between any two traces, by pipeline stage: text, tokens, labels, order,
- * activations, loss, gradients, updates, state. Prints nothing; fills a sentence. found = false
- * when equal within bounds (exact stages only when bounds is NULL, numeric ones then by the largest
- * relative deviation, reported). */
+ * activations, loss, gradients, schedule, updates, state, races, hashes (of one stack). Prints
+ * nothing; fills a sentence. With bounds, found = false when equal within them, and a stack's own
+ * hashes are not looked at. Without, every number and hash must be the same; worst is then the
+ * largest relative deviation of a number (0 = all equal, NaN possible) and where it stands. */
 struct orc_divergence {
     bool found;
     int step;
@@ -136,6 +138,9 @@ struct orc_divergence {
     char item[128];
     char detail[256];
     size_t compared;
+    double worst;
+    int worst_step;
+    char worst_item[128];
 };
 ORC_CHECKED enum orc_status orc_diff(const orc_trace *a, const orc_trace *b,
                                      const orc_bounds *bounds, struct orc_divergence *out,

@@ -25,7 +25,12 @@ void orc_check_run_text(const struct orc_case *c, struct orc_probe *probe)
         for (size_t i = 0; mine != NULL && i < mine->record_count; i++) {
             const struct orc_record *a = &mine->records[i];
             const struct orc_record *b = partner(c->reference, theirs, i, a->id);
-            if (b != NULL && a->text_given && b->text_given) {
+            if (b == NULL || !b->text_given) {
+                continue;
+            }
+            if (!a->text_given) {
+                orc_probe_exact(probe, s, false, "record \"%.60s\": no hash of its text", a->id);
+            } else {
                 orc_probe_exact(probe, s, a->text == b->text,
                                 "record \"%.60s\": bytes hash to %016" PRIx64
                                 ", expected %016" PRIx64,
@@ -49,12 +54,17 @@ static bool same_records(const struct orc_step *a, const struct orc_step *b)
     return true;
 }
 
-/* One hash per micro-batch. */
+/* One hash per micro-batch. What the reference says and the run does not is a difference: a
+ * comparison of nothing must not pass. */
 static void compare_batch(struct orc_probe *probe, const struct orc_step *a,
                           const struct orc_step *b, enum orc_batch which)
 {
     const struct orc_hash_list *x = &a->batch[which], *y = &b->batch[which];
-    if (!x->given || !y->given) {
+    if (!y->given) {
+        return;
+    }
+    if (!x->given) {
+        orc_probe_exact(probe, a->number, false, "the step has no %s", orc_batch_name(which));
         return;
     }
     orc_probe_exact(probe, a->number, x->count == y->count, "%s: %zu micro-batches, expected %zu",
@@ -69,7 +79,9 @@ static void compare_batch(struct orc_probe *probe, const struct orc_step *a,
 static void compare_count(struct orc_probe *probe, const struct orc_step *a,
                           const struct orc_step *b, enum orc_scalar which)
 {
-    if (a->scalar[which].given && b->scalar[which].given) {
+    if (b->scalar[which].given && !a->scalar[which].given) {
+        orc_probe_exact(probe, a->number, false, "the step has no %s", orc_scalar_name(which));
+    } else if (b->scalar[which].given) {
         orc_probe_exact(probe, a->number, orc_same_number(a->scalar[which], b->scalar[which]),
                         "%s is %.17g, expected %.17g", orc_scalar_name(which),
                         a->scalar[which].value, b->scalar[which].value);
@@ -84,6 +96,10 @@ static void record_tokens(const struct orc_case *c, struct orc_probe *probe,
         const struct orc_record *b = partner(c->reference, theirs, i, a->id);
         if (b == NULL) {
             continue;
+        }
+        if ((b->count_given && !a->count_given) || (b->tokens_given && !a->tokens_given)) {
+            orc_probe_exact(probe, mine->number, false,
+                            "record \"%.60s\": no count or no hash of its tokens", a->id);
         }
         if (a->count_given && b->count_given) {
             orc_probe_exact(probe, mine->number, a->count == b->count,
@@ -127,7 +143,10 @@ void orc_check_run_labels(const struct orc_case *c, struct orc_probe *probe)
         if (mine == NULL || theirs == NULL) {
             continue;
         }
-        compare_count(probe, mine, theirs, ORC_SCALAR_eval_supervised);
+        /* An evaluation that did not take place is missed by loss: no difference of the input. */
+        if (mine->scalar[ORC_SCALAR_eval_loss].given) {
+            compare_count(probe, mine, theirs, ORC_SCALAR_eval_supervised);
+        }
         if (same_records(mine, theirs)) {
             compare_batch(probe, mine, theirs, ORC_BATCH_labels);
             compare_batch(probe, mine, theirs, ORC_BATCH_positions);
@@ -135,6 +154,17 @@ void orc_check_run_labels(const struct orc_case *c, struct orc_probe *probe)
             compare_count(probe, mine, theirs, ORC_SCALAR_supervised);
         }
     }
+}
+
+/* Whether any step of a trace tells its records. */
+static bool tells_records(const orc_trace *trace)
+{
+    for (size_t i = 0; trace != NULL && i < trace->step_count; i++) {
+        if (trace->steps[i].records_given) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void compare_order(struct orc_probe *probe, const struct orc_step *a,
@@ -151,7 +181,9 @@ static void compare_order(struct orc_probe *probe, const struct orc_step *a,
                             i, x->id, x->epoch, y->id, y->epoch);
         }
     }
-    if (a->skipped_given && b->skipped_given) {
+    if (b->skipped_given && !a->skipped_given) {
+        orc_probe_exact(probe, a->number, false, "the step has no skipped");
+    } else if (b->skipped_given) {
         orc_probe_exact(probe, a->number, a->skipped_count == b->skipped_count,
                         "%zu records skipped, expected %zu", a->skipped_count, b->skipped_count);
         for (size_t i = 0; i < a->skipped_count && i < b->skipped_count; i++) {
@@ -165,6 +197,7 @@ void orc_check_run_order(const struct orc_case *c, struct orc_probe *probe)
 {
     probe->confounds = true;
     const struct orc_range range = orc_range_common(c->subject, c->reference);
+    const bool told = tells_records(c->reference); /* a stack may say nothing of records at all */
     for (int s = range.first; s <= range.last; s++) {
         const struct orc_step *mine = orc_trace_step(c->subject, s);
         const struct orc_step *theirs = orc_trace_step(c->reference, s);
@@ -175,6 +208,10 @@ void orc_check_run_order(const struct orc_case *c, struct orc_probe *probe)
         }
         orc_probe_exact(probe, s, mine->repeats == theirs->repeats, "step repeated %d times",
                         mine->repeats);
+        if (told && !(mine->records_given && theirs->records_given)) {
+            orc_probe_exact(probe, s, false, "step without records in %s",
+                            mine->records_given ? "the reference" : "the run");
+        }
         compare_order(probe, mine, theirs);
     }
     /* Who died may stop early; who came to its end has done every step. */

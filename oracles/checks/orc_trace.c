@@ -31,6 +31,11 @@ void orc_trace_free(orc_trace *trace)
     free(trace);
 }
 
+const char *orc_trace_recipe(const orc_trace *trace)
+{
+    return trace->recipe;
+}
+
 int orc_trace_first_step(const orc_trace *trace)
 {
     return trace->step_count > 0 ? trace->steps[0].number : trace->first_step;

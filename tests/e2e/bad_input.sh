@@ -395,6 +395,61 @@ bad 'run, out not writable' 74 'closed' "${as_user[@]}" "$faultline" run -c "$sm
 bad 'diff, trace missing' 1 'broken/none.jsonl' "$faultline" diff broken/none.jsonl kept/trace.jsonl
 echo '{"type":"note"}' >broken/trace.jsonl
 bad 'diff, no trace' 1 'broken/trace.jsonl:1' "$faultline" diff broken/trace.jsonl kept/trace.jsonl
+# What differs is 2, what is the same 0.
+sed 's/"loss":[0-9]/"loss":9/' kept/trace.jsonl >other.jsonl
+bad 'diff, the same trace' 0 '' "$faultline" diff kept/trace.jsonl kept/trace.jsonl
+bad 'diff, another loss' 2 '' "$faultline" diff kept/trace.jsonl other.jsonl
+expect 'diff, another loss: step 1, loss' 1 "$(grep -c '^step 1, loss' out.txt)"
+bad 'diff, another loss, JSON' 2 '' "$faultline" diff --json kept/trace.jsonl other.jsonl
+expect 'diff, another loss, JSON: found' 1 "$(grep -c '"found": true' out.txt)"
+bad 'diff, stored bounds' 2 '' "$faultline" diff --bounds kept/campaign kept/trace.jsonl other.jsonl
+bad 'diff, bounds missing' 1 'broken/none.json;No such file' "$faultline" diff --bounds broken/none.json kept/trace.jsonl \
+    kept/trace.jsonl
+bad 'diff, no bounds in the file' 1 'trace.jsonl;bounds' "$faultline" diff --bounds kept/trace.jsonl kept/trace.jsonl \
+    kept/trace.jsonl
+bad 'diff, bounds of nothing' 1 'broken/nothing' "$faultline" diff --bounds broken/nothing kept/trace.jsonl kept/trace.jsonl
+# Options out of range name the option, not the campaign's file.
+while IFS='|' read -r name words options; do
+    # shellcheck disable=SC2086
+    bad "run, $name" 1 "$words" "$faultline" run -c "$smoke" --out results --quiet $options
+    expect "run, $name: the file is not blamed" 0 "$(grep -c campaign_smoke err.txt)"
+done <<'TABLE'
+repeats 0|--repeats must lie in [1, 999], not 0|--repeats 0
+calibration 2|--calibration must lie in|--calibration 2
+check unknown|--checks: unknown check 'nonsense'|--checks nonsense
+fault of another family|norm_rstd.eps_outside is of family numerics, which is not selected|-F norm_rstd.* --family loss
+TABLE
+# A damaged database is an input/output error with its cause; a sound one of something else is not ours.
+cp -r kept/campaign broken/damaged
+printf 'nonsense' | dd of=broken/damaged/results.sqlite bs=1 seek=0 conv=notrunc status=none
+for command in report gate 'explain norm_rstd.eps_outside' "run -c $smoke"; do
+    # shellcheck disable=SC2086
+    bad "${command%% *}, damaged database" 74 'broken/damaged/results.sqlite;not a database' "$faultline" $command \
+        --out broken/damaged
+done
+rm -rf broken/damaged
+cp -r kept/campaign broken/damaged
+dd if=/dev/zero of=broken/damaged/results.sqlite bs=4096 seek=1 count=100 conv=notrunc status=none
+bad 'gate, database full of zeros' 74 'broken/damaged/results.sqlite' "$faultline" gate --out broken/damaged
+rm -rf broken/damaged
+cp -r kept/campaign broken/damaged
+/usr/bin/python3 -c 'import sqlite3
+db = sqlite3.connect("broken/damaged/results.sqlite")
+db.execute("update bounds set json = substr(json, 1, 500)")
+db.execute("delete from cases where kind = \"fault\"")
+db.commit()'
+bad 'run, damaged bounds' 74 'stored bounds of recipe;damaged' "$faultline" run -c "$smoke" --out broken/damaged --quiet
+/usr/bin/python3 -c 'import sqlite3
+sqlite3.connect("broken/results.sqlite").execute("create table a(b)").connection.commit()'
+bad 'gate, database of something else' 1 'broken/results.sqlite;no such table' "$faultline" gate --out broken
+# Where nothing can be written, reading works and writing is an input/output error.
+cp -r kept/campaign readonly
+chmod -R a-w readonly
+bad 'gate, read-only results' 0 '' "${as_user[@]}" "$faultline" gate --out readonly
+bad 'explain, read-only results' 0 '' "${as_user[@]}" "$faultline" explain norm_rstd.eps_outside --out readonly
+expect 'explain, read-only results: history' 1 "$(grep -c 'detected by' out.txt)"
+bad 'report, read-only results' 74 'readonly' "${as_user[@]}" "$faultline" report --out readonly
+bad 'run, read-only results' 74 'readonly' "${as_user[@]}" "$faultline" run -c "$smoke" --out readonly --quiet
 bad 'report, no results' 1 'results.sqlite' "$faultline" report --out broken/nothing
 if [ "$(id -u)" -eq 0 ] && mkdir -p small && mount -t tmpfs -o size=200k tmpfs small 2>/dev/null; then
     mounted=$work/small

@@ -18,7 +18,8 @@ enum { SEED = 701, RUNS = 12 };
     X(near_bound, loss, SYNTH_PLANT_STEP, "a loss at three times its bound")                       \
     X(last_step, gradient, SYNTH_STEPS, "a projection of o_proj's gradient in the last step")      \
     X(one_class, gradient, SYNTH_PLANT_STEP, "a projection of o_proj's gradient")                  \
-    X(one_element, nonfinite, SYNTH_PLANT_STEP, "one element counted as not finite")
+    X(one_element, nonfinite, SYNTH_PLANT_STEP, "one element counted as not finite")               \
+    X(one_gone, tensor_missing, SYNTH_PLANT_STEP, "one gradient has no sketch")
 enum case_id {
 #define ROW_(name, plant, step, text) CASE_##name,
     CASES(ROW_)
@@ -111,21 +112,40 @@ static bool changed(const struct outcome *a, const struct outcome *b, enum case_
     return false;
 }
 
-/* What each fault must be killed by, at least. */
+/* What each fault must be killed by, and how: by a verdict that changes on a trace with a known
+ * fault (missed: it fires no more there, and the healthy trace stays as it was), or by an alarm on
+ * what is sound. */
 static const struct {
     const char *fault;
     enum case_id killer;
+    bool missed;
 } killers[] = {
-    {"accept.nan_blind", CASE_not_a_number},
-    {"tolerance.times_ten", CASE_near_bound},
-    {"verdict.inverted", CASE_healthy},
-    {"item_count.zero", CASE_one_class},
-    {"applicable.zero_items_pass", CASE_empty},
-    {"last_step.skipped", CASE_last_step},
-    {"class_compared.one_class_never", CASE_one_class},
-    {"projection_end.norms_only", CASE_one_class},
-    {"nonfinite.not_counted", CASE_one_element},
+    {"accept.nan_blind", CASE_not_a_number, true},
+    {"tolerance.times_ten", CASE_near_bound, true},
+    {"verdict.inverted", CASE_healthy, false},
+    {"item_count.zero", CASE_healthy,
+     false}, /* what every healthy run had is missed by the guard */
+    {"applicable.zero_items_pass", CASE_empty, false},
+    {"last_step.skipped", CASE_last_step, true},
+    {"class_compared.one_class_never", CASE_one_class, true},
+    {"projection_end.norms_only", CASE_one_class, true},
+    {"nonfinite.not_counted", CASE_one_element, true},
+    {"expected.never_missed", CASE_one_gone, true},
 };
+
+/* Whether a check that soundly fires on the case is silent now, and none is new. */
+static bool silenced(const struct outcome *a, const struct outcome *b, enum case_id id)
+{
+    bool silent = false;
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        const struct orc_verdict *x = &a->verdicts[id][i], *y = &b->verdicts[id][i];
+        if (y->fired && !x->fired) {
+            return false;
+        }
+        silent = silent || (x->fired && !y->fired);
+    }
+    return silent;
+}
 
 Test(calibration, healthy_oracle_judges_the_stored_traces_right)
 {
@@ -145,6 +165,7 @@ Test(calibration, healthy_oracle_judges_the_stored_traces_right)
     cr_expect_eq(o.verdicts[CASE_last_step][ORC_CHECK_gradients].step, SYNTH_STEPS);
     cr_expect_eq(o.verdicts[CASE_one_class][ORC_CHECK_gradients].step, SYNTH_PLANT_STEP);
     cr_expect(o.verdicts[CASE_one_element][ORC_CHECK_gradients].fired);
+    cr_expect(o.verdicts[CASE_one_gone][ORC_CHECK_gradients].fired);
     release(&stored);
 }
 
@@ -168,6 +189,12 @@ Test(calibration, every_fault_of_the_oracle_is_killed)
                 known = true;
                 cr_expect(changed(&healthy, &armed, killers[k].killer, &check), "%s survives %s",
                           id, cases[killers[k].killer].name);
+                if (killers[k].missed) {
+                    cr_expect(silenced(&healthy, &armed, killers[k].killer), "%s does not miss %s",
+                              id, cases[killers[k].killer].name);
+                    cr_expect_not(changed(&healthy, &armed, CASE_healthy, &check),
+                                  "%s shows on a healthy trace already", id);
+                }
             }
         }
         cr_expect(known, "%s has a trace that kills it", id);

@@ -7,3 +7,11 @@ add_test(NAME fault_race_levels COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/race_leve
          update_adamw.zeroed_on_side)
 add_test(NAME fault_certify COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/certify.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES})
 set_tests_properties(fault_twins fault_reach fault_race_levels fault_certify PROPERTIES LABELS ci TIMEOUT 300)
+# Production equals the source with the sites stripped from its text. The gcc build runs unit tests alone.
+add_test(NAME fault_production_object_code
+         COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/production.py ${PROJECT_BINARY_DIR})
+set(FL_PRODUCTION_LABELS ci)
+if(CMAKE_C_COMPILER_ID STREQUAL GNU)
+    list(APPEND FL_PRODUCTION_LABELS unit)
+endif()
+set_tests_properties(fault_production_object_code PROPERTIES LABELS "${FL_PRODUCTION_LABELS}" TIMEOUT 600)

@@ -187,6 +187,61 @@ Test(har_options, family_limits_arrive)
     cr_expect_eq(options.fail_under, 90.5);
 }
 
+static uint64_t hash_of(const char *recipe)
+{
+    struct har_recipe loaded;
+    struct har_error error = {{0}};
+    cr_assert_eq(har_recipe_load(recipe, &loaded, &error), HAR_OK, "%s", error.text);
+    const uint64_t hash = loaded.inputs_hash;
+    har_recipe_fini(&loaded);
+    return hash;
+}
+
+static void put_text(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *const file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Cached references are found by this hash: a file that changed must not find the old ones. */
+Test(har_recipe, every_file_a_recipe_names_is_part_of_its_hash)
+{
+    static const char *const named[] = {"tokenizer.json", "train.jsonl", "eval.jsonl",
+                                        "own.jinja",      "extra.json",  "r.yaml"};
+    enum { NAMED = sizeof named / sizeof named[0] };
+    char folder[] = "/tmp/har_recipe_XXXXXX";
+    char recipe[64];
+    cr_assert_not_null(mkdtemp(folder));
+    for (int i = 0; i < NAMED - 1; i++) {
+        put_text(folder, named[i], "before");
+    }
+    put_text(
+        folder, "r.yaml",
+        "name: r\nmodel: {layers: 1, width: 2, ffn: 3, context: 4, vocab: 5}\n"
+        "text: {tokenizer: tokenizer.json, template: own.jinja, mask: all, extra: extra.json}\n"
+        "data: {train: [train.jsonl], eval: [eval.jsonl]}\n"
+        "train: {steps: 1, rows: 1, grad_accum: 1}\n");
+    snprintf(recipe, sizeof recipe, "%s/r.yaml", folder);
+    uint64_t before = hash_of(recipe);
+    cr_expect_eq(hash_of(recipe), before);
+    for (int i = 0; i < NAMED - 1; i++) {
+        put_text(folder, named[i], "after");
+        const uint64_t after = hash_of(recipe);
+        cr_expect_neq(after, before, "%s", named[i]);
+        before = after;
+    }
+    for (int i = 0; i < NAMED; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, named[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
 Test(har_recipe, the_resumed_run_starts_near_the_middle)
 {
     cr_expect_eq(har_recipe_middle_checkpoint(8, 16), 8);

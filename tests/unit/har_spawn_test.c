@@ -165,6 +165,82 @@ Test(har_spawn, output_goes_to_the_log_and_quoting_reads_back)
     cr_expect_str_eq(text, "out\nerr or\n");
 }
 
+/* Runs a script that prints the number of a process it leaves behind; whether that one is gone. */
+static void expect_nothing_left(const char *script, double timeout_s, enum har_end end)
+{
+    char path[] = "/tmp/har_spawn_XXXXXX";
+    close(mkstemp(path));
+    struct har_command command = shell(script);
+    int left = 0;
+    command.timeout_s = timeout_s;
+    command.log_path = strdup(path);
+    cr_expect_eq(run(&command).end, end, "%s", script);
+    FILE *const log = fopen(path, "r");
+    cr_assert_eq(fscanf(log, "%d", &left), 1, "%s", script);
+    fclose(log);
+    unlink(path);
+    cr_assert_gt(left, 1);
+    cr_expect(kill(left, 0) != 0 && errno == ESRCH, "%s: process %d is still there", script, left);
+}
+
+Test(har_spawn, what_left_the_group_dies_as_well)
+{
+    FILE *const list = fopen("/proc/thread-self/children", "r");
+    if (list == NULL) {
+        cr_skip("this kernel lists no children (CONFIG_PROC_CHILDREN)");
+    }
+    fclose(list);
+    expect_nothing_left("setsid sleep 600 & echo $!; wait", 0.5, HAR_END_timed_out);
+    expect_nothing_left("setsid sleep 600 & echo $!", 20.0, HAR_END_done);
+    expect_nothing_left("(setsid sh -c 'echo $$; exec sleep 600' &); sleep 0.3", 20.0,
+                        HAR_END_done);
+    /* Without the mark it goes when no child runs any more. */
+    expect_nothing_left("(env -i setsid /bin/sh -c 'echo $$; exec sleep 600' &); sleep 0.3", 20.0,
+                        HAR_END_done);
+    cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
+}
+
+Test(har_spawn, a_log_is_bounded_and_keeps_its_last_line)
+{
+    char path[] = "/tmp/har_spawn_XXXXXX";
+    char line[256] = "";
+    char last[256] = "";
+    bool said = false;
+    close(mkstemp(path));
+    struct har_command command =
+        shell("echo first; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the cause");
+    command.log_path = strdup(path);
+    cr_expect_eq(run(&command).end, HAR_END_done);
+    FILE *const log = fopen(path, "r");
+    cr_assert_not_null(fgets(line, sizeof line, log));
+    cr_expect_str_eq(line, "first\n");
+    while (fgets(line, sizeof line, log) != NULL) {
+        said = said || strstr(line, "bytes left out") != NULL;
+        snprintf(last, sizeof last, "%s", line);
+    }
+    cr_expect(said, "nothing says that something is left out");
+    cr_expect_str_eq(last, "the cause\n");
+    cr_expect_lt(ftell(log), HAR_LOG_BYTES_MAX + 2 * HAR_LOG_TAIL);
+    fclose(log);
+    unlink(path);
+}
+
+Test(har_spawn, a_log_that_never_ends_fills_no_disk)
+{
+    char path[] = "/tmp/har_spawn_XXXXXX";
+    close(mkstemp(path));
+    struct har_command command = shell("exec yes");
+    command.timeout_s = 0.5;
+    command.log_path = strdup(path);
+    cr_expect_eq(run(&command).end, HAR_END_timed_out);
+    FILE *const log = fopen(path, "r");
+    fseek(log, 0, SEEK_END);
+    cr_expect_gt(ftell(log), 1000);
+    cr_expect_lt(ftell(log), HAR_LOG_BYTES_MAX + 2 * HAR_LOG_TAIL);
+    fclose(log);
+    unlink(path);
+}
+
 /* A job of `left` children, each of which takes a moment. */
 struct chain {
     int left, ran;

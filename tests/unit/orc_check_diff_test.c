@@ -10,65 +10,111 @@ static const struct {
     enum synth_plant plant;
     const char *stage, *item;
     int step;
-    bool exact; /* found without bounds, too */
 } cases[] = {
-    {SYNTH_none, "", "", 0, true},
-    {SYNTH_text, "text", "record", SYNTH_PLANT_STEP, true},
-    {SYNTH_tokens, "tokens", "record", SYNTH_PLANT_STEP, true},
-    {SYNTH_labels, "labels", "labels", SYNTH_PLANT_STEP, true},
-    {SYNTH_order, "order", "record", SYNTH_PLANT_STEP, true},
-    {SYNTH_activation, "activations", "embed", SYNTH_PLANT_STEP, false},
-    {SYNTH_loss, "loss", "loss", SYNTH_PLANT_STEP, false},
-    {SYNTH_gradient, "gradients", "o_proj", SYNTH_PLANT_STEP, false},
-    {SYNTH_update, "updates", "typical", SYNTH_PLANT_STEP, false},
-    {SYNTH_parameter, "state", "parameters", SYNTH_PLANT_STEP, false},
+    {SYNTH_none, "", "", 0},
+    {SYNTH_text, "text", "record", SYNTH_PLANT_STEP},
+    {SYNTH_tokens, "tokens", "record", SYNTH_PLANT_STEP},
+    {SYNTH_labels, "labels", "labels", SYNTH_PLANT_STEP},
+    {SYNTH_order, "order", "record", SYNTH_PLANT_STEP},
+    {SYNTH_activation, "activations", "embed", SYNTH_PLANT_STEP},
+    {SYNTH_loss, "loss", "loss", SYNTH_PLANT_STEP},
+    {SYNTH_gradient, "gradients", "o_proj", SYNTH_PLANT_STEP},
+    {SYNTH_lr, "schedule", "lr", SYNTH_PLANT_STEP},
+    {SYNTH_update, "updates", "typical", SYNTH_PLANT_STEP},
+    {SYNTH_parameter, "state", "parameters", SYNTH_PLANT_STEP},
+    {SYNTH_race, "races", "1 unordered pairs", SYNTH_PLANT_STEP},
+    {SYNTH_records_absent, "order", "step without records", SYNTH_PLANT_STEP},
 };
 
-Test(diff, names_stage_step_and_item)
+static struct orc_divergence diff(const struct synth *mine, const struct synth *theirs,
+                                  const orc_bounds *bounds)
+{
+    struct orc_divergence d;
+    struct orc_error error = {""};
+    orc_trace *const a = synth_trace(mine);
+    orc_trace *const b = synth_trace(theirs);
+    cr_assert_eq(orc_diff(a, b, bounds, &d, &error), ORC_OK, "%s", error.text);
+    cr_expect_gt(d.compared, 0);
+    cr_expect(d.detail[0] != '\0');
+    orc_trace_free(a);
+    orc_trace_free(b);
+    return d;
+}
+
+Test(diff, names_stage_step_and_item_within_bounds)
 {
     orc_bounds *bounds = synth_bounds(1, 12);
     const struct synth theirs = synth_reference(SEED);
-    orc_trace *reference = synth_trace(&theirs);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct synth mine = synth_subject(SEED);
-        struct orc_error error = {""};
         mine.plant = cases[i].plant;
         mine.scales = 300;
-        orc_trace *subject = synth_trace(&mine);
-        for (int with = 0; with < 2; with++) {
-            struct orc_divergence d;
-            cr_assert_eq(orc_diff(subject, reference, with ? bounds : NULL, &d, &error), ORC_OK);
-            const bool found = cases[i].step > 0 && (with || cases[i].exact);
-            cr_expect_eq(d.found, found, "%s: %s", cases[i].stage, d.detail);
-            cr_expect_gt(d.compared, 0);
-            cr_expect(d.detail[0] != '\0');
-            if (found) {
-                cr_expect_str_eq(d.stage, cases[i].stage);
-                cr_expect_eq(d.step, cases[i].step);
-                cr_expect_not_null(strstr(d.item, cases[i].item), "%s", d.item);
-            }
+        const struct orc_divergence d = diff(&mine, &theirs, bounds);
+        cr_expect_eq(d.found, cases[i].step > 0, "%s: %s", cases[i].stage, d.detail);
+        if (d.found) {
+            cr_expect_str_eq(d.stage, cases[i].stage, "%s", d.detail);
+            cr_expect_eq(d.step, cases[i].step);
+            cr_expect_not_null(strstr(d.item, cases[i].item), "%s", d.item);
         }
-        orc_trace_free(subject);
     }
-    orc_trace_free(reference);
     orc_bounds_free(bounds);
 }
 
-/* Without bounds the largest deviation is reported where it stands. */
-Test(diff, largest_deviation_without_bounds)
+/* Two runs of one stack: without bounds every last digit counts, and so do hashes and races. */
+Test(diff, without_bounds_every_digit_and_hash_counts)
+{
+    static const struct {
+        enum synth_plant plant;
+        const char *stage;
+    } rows[] = {
+        {SYNTH_text, "text"},
+        {SYNTH_order, "order"},
+        {SYNTH_activation, "activations"},
+        {SYNTH_loss, "loss"},
+        {SYNTH_grad_norm, "gradients"},
+        {SYNTH_lr, "schedule"},
+        {SYNTH_update_one, "updates"},
+        {SYNTH_moment, "state"},
+        {SYNTH_race, "races"},
+        {SYNTH_hash_state, "hashes"},
+        {SYNTH_hash_ledger, "hashes"},
+        {SYNTH_nonfinite, "gradients"},
+        {SYNTH_tensor_missing, "gradients"},
+    };
+    const struct synth healthy = synth_subject(SEED);
+    const struct orc_divergence same = diff(&healthy, &healthy, NULL);
+    cr_expect_not(same.found, "%s", same.detail);
+    cr_expect_eq(same.worst, 0.0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct synth mine = healthy;
+        mine.plant = rows[i].plant;
+        mine.scales = 4;
+        for (int turned = 0; turned < 2; turned++) {
+            const struct orc_divergence d =
+                turned ? diff(&healthy, &mine, NULL) : diff(&mine, &healthy, NULL);
+            cr_expect(d.found, "%s", rows[i].stage);
+            cr_expect_str_eq(d.stage, rows[i].stage, "%s", d.detail);
+            cr_expect_eq(d.step, SYNTH_PLANT_STEP, "%s", d.detail);
+        }
+    }
+}
+
+/* Two stacks round differently from the first step on; the largest difference is told beside. */
+Test(diff, two_stacks_differ_and_the_largest_difference_is_told)
 {
     const struct synth theirs = synth_reference(SEED);
     struct synth mine = synth_subject(SEED);
-    struct orc_error error = {""};
-    struct orc_divergence d;
     mine.plant = SYNTH_gradient;
     mine.scales = 1e4;
-    orc_trace *a = synth_trace(&mine), *b = synth_trace(&theirs);
-    cr_assert_eq(orc_diff(a, b, NULL, &d, &error), ORC_OK);
-    cr_expect_eq(d.step, SYNTH_PLANT_STEP);
-    cr_expect_not_null(strstr(d.item, "gradients model.layers.0.self_attn.o_proj.weight"), "%s",
-                       d.item);
-    cr_expect_eq(orc_diff(a, NULL, NULL, &d, &error), ORC_EARG);
+    const struct orc_divergence d = diff(&mine, &theirs, NULL);
+    cr_expect(d.found);
+    cr_expect_eq(d.step, 1);
+    cr_expect_eq(d.worst_step, SYNTH_PLANT_STEP);
+    cr_expect_gt(d.worst, 0.0);
+    cr_expect_not_null(strstr(d.worst_item, "gradients model.layers.0.self_attn.o_proj.weight"),
+                       "%s", d.worst_item);
+    orc_trace *const a = synth_trace(&mine);
+    struct orc_divergence ignored;
+    cr_expect_eq(orc_diff(a, NULL, NULL, &ignored, NULL), ORC_EARG);
     orc_trace_free(a);
-    orc_trace_free(b);
 }

@@ -101,6 +101,16 @@ static const struct {
     {SYNTH_curve, ORC_CHECK_curve, SYNTH_PLANT_STEP},
     {SYNTH_band, ORC_CHECK_band, SYNTH_PLANT_STEP},
     {SYNTH_no_labels, ORC_CHECK_invariants, SYNTH_PLANT_STEP},
+    /* What is not there to compare is a difference, in one step or throughout. */
+    {SYNTH_records_absent, ORC_CHECK_order, SYNTH_PLANT_STEP},
+    {SYNTH_batches_absent, ORC_CHECK_tokens, SYNTH_PLANT_STEP},
+    {SYNTH_batches_absent, ORC_CHECK_labels, SYNTH_PLANT_STEP},
+    {SYNTH_sketches_empty, ORC_CHECK_activations, 1},
+    {SYNTH_sketches_empty, ORC_CHECK_gradients, 1},
+    {SYNTH_sketches_empty, ORC_CHECK_updates, 1},
+    {SYNTH_sketches_empty, ORC_CHECK_state, 1},
+    {SYNTH_sketches_absent, ORC_CHECK_activations, 1},
+    {SYNTH_sketches_absent, ORC_CHECK_state, 1},
 };
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
 

@@ -201,7 +201,8 @@ static void put_sketches(struct text *t, const struct synth *s, int step)
 {
     put(t, ",\"sketch\":{");
     for (int group = 0; group < GROUPS; group++) {
-        const int count = group == ACTIVATIONS ? TAPS : TENSORS;
+        const int full = group == ACTIVATIONS ? TAPS : TENSORS;
+        const int count = s->plant == SYNTH_sketches_empty ? 0 : full;
         put(t, "%s\"%s\":{", group > 0 ? "," : "", group_names[group]);
         for (int item = 0; item < count; item++) {
             if (group == GRADIENTS && item == count - 1 && here(s, step, SYNTH_tensor_missing)) {
@@ -220,6 +221,9 @@ static void put_sketches(struct text *t, const struct synth *s, int step)
 static void put_records(struct text *t, const struct synth *s, int step)
 {
     enum { PER_STEP = 4 };
+    if (here(s, step, SYNTH_records_absent)) {
+        return;
+    }
     put(t, ",\"records\":[");
     const int count = here(s, step, SYNTH_record_missing) ? PER_STEP - 1 : PER_STEP;
     for (int i = 0; i < count; i++) {
@@ -243,7 +247,7 @@ static void put_batches(struct text *t, const struct synth *s, int step)
 {
     static const char *const names[] = {"ids", "labels", "positions", "segments"};
     static const enum synth_plant plants[] = {SYNTH_ids, SYNTH_labels, SYNTH_positions, SYNTH_none};
-    for (uint64_t b = 0; b < 4; b++) {
+    for (uint64_t b = 0; b < 4 && !here(s, step, SYNTH_batches_absent); b++) {
         const uint64_t change = plants[b] != SYNTH_none && here(s, step, plants[b]);
         put(t, ",\"%s\":[\"%016" PRIx64 "\"", names[b], draw(s->seed, 3 + b, (uint64_t)step, 0));
         if (!(b == 1 && here(s, step, SYNTH_micro_missing))) {
@@ -367,7 +371,7 @@ static void put_step(struct text *t, const struct synth *s, int step)
     put_records(t, s, step);
     put_batches(t, s, step);
     put_scalars(t, s, step);
-    if (!s->bare) {
+    if (!s->bare && s->plant != SYNTH_sketches_absent) {
         put_sketches(t, s, step);
     }
     if (s->hashes) {

@@ -8,5 +8,5 @@ if(TARGET orc_reference)
     add_dependencies(orc_ref_run_test faultline-ref)
     add_test(NAME orc_ref_text_test
         COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/orc_ref_text_test.py)
-    set_tests_properties(orc_ref_text_test PROPERTIES LABELS ci TIMEOUT 120)
+    set_tests_properties(orc_ref_text_test PROPERTIES LABELS "ci;unit" TIMEOUT 120)
 endif()
