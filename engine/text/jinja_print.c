@@ -40,7 +40,7 @@ static int shortest(double f, char digits[20])
     return atoi(e + 1);
 }
 
-size_t eng_jinja_float_repr(double f, char out[32])
+size_t eng_jinja_float_repr(double f, char out[JINJA_FLOAT_BYTES])
 {
     enum { EXPONENT_BELOW = -4, EXPONENT_FROM = 16 };
     if (isnan(f) || isinf(f)) {
@@ -50,21 +50,21 @@ size_t eng_jinja_float_repr(double f, char out[32])
     char digits[20] = "0";
     const int exponent = f == 0.0 ? 0 : shortest(fabs(f), digits);
     const int count = (int)strlen(digits);
-    char *at = out;
-    if (signbit(f)) {
-        *at++ = '-';
-    }
+    const char *const sign = signbit(f) ? "-" : "";
+    const size_t room = JINJA_FLOAT_BYTES;
+    int size = 0;
     if (exponent < EXPONENT_BELOW || exponent >= EXPONENT_FROM) {
-        at += sprintf(at, "%c%s%se%c%02d", digits[0], count > 1 ? "." : "", digits + 1,
-                      exponent < 0 ? '-' : '+', abs(exponent));
+        size = snprintf(out, room, "%s%c%s%se%c%02d", sign, digits[0], count > 1 ? "." : "",
+                        digits + 1, exponent < 0 ? '-' : '+', abs(exponent));
     } else if (exponent < 0) {
-        at += sprintf(at, "0.%.*s%s", -exponent - 1, "0000", digits);
+        size = snprintf(out, room, "%s0.%.*s%s", sign, -exponent - 1, "0000", digits);
     } else if (count <= exponent + 1) {
-        at += sprintf(at, "%s%.*s.0", digits, exponent + 1 - count, "0000000000000000");
+        size = snprintf(out, room, "%s%s%.*s.0", sign, digits, exponent + 1 - count,
+                        "0000000000000000");
     } else {
-        at += sprintf(at, "%.*s.%s", exponent + 1, digits, digits + exponent + 1);
+        size = snprintf(out, room, "%s%.*s.%s", sign, exponent + 1, digits, digits + exponent + 1);
     }
-    return (size_t)(at - out);
+    return (size_t)size;
 }
 
 /* Whether repr() shows the character as it is: str.isprintable(). */
@@ -151,7 +151,7 @@ static void put_repr_dict(struct jmem *m, struct jbuf *b, const struct jdict *d,
 
 static void put_number(struct jmem *m, struct jbuf *b, struct jv v)
 {
-    char text[40];
+    char text[JINJA_FLOAT_BYTES];
     if (v.type == J_FLOAT) {
         eng_jinja_put(m, b, text, eng_jinja_float_repr(v.as.f, text));
     } else {

@@ -252,4 +252,5 @@ struct jinja_json {
     struct jv item_separator, key_separator; /* texts */
 };
 struct jv eng_jinja_json(struct jmem *m, struct jv v, const struct jinja_json *how);
-size_t eng_jinja_float_repr(double f, char out[32]);
+enum { JINJA_FLOAT_BYTES = 64 };
+size_t eng_jinja_float_repr(double f, char out[JINJA_FLOAT_BYTES]);

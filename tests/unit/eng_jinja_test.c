@@ -144,11 +144,12 @@ Test(eng_jinja, every_resource_has_a_limit)
            "8388608 bytes of memory");
     refuse("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "deep");
     refuse("{{ range(100001) }}", "more than 100000");
-    char deep[3000];
-    memset(deep, '(', sizeof deep);
-    memcpy(deep, "{{ ", 3);
-    memcpy(deep + 150, "1", 2);
-    refuse(deep, "t:1:124: nested more than 120 deep");
+    char deep[310] = "{{ ";
+    memset(deep + 3, '(', 150);
+    deep[153] = '1';
+    memset(deep + 154, ')', 150);
+    strcpy(deep + 304, " }}");
+    refuse(deep, "nested more than 120 deep");
     limits.now_ms = always_later;
     refuse("{% for i in range(5000) %}{{ i }}{% endfor %}", "too long");
     limits.now_ms = NULL;
