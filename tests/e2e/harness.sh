@@ -32,9 +32,9 @@ code() { # expected-code words-in-stderr command...
         }
     fi
 }
-query() { python3 -c 'import sqlite3, sys
+query() { /usr/bin/python3 -c 'import sqlite3, sys
 print(sqlite3.connect(f"file:{sys.argv[1]}/results.sqlite?mode=ro", uri=True).execute(sys.argv[2]).fetchone()[0])' "$1" "$2"; }
-field() { python3 -c 'import json, sys
+field() { /usr/bin/python3 -c 'import json, sys
 value = json.load(open(sys.argv[1] + "/results.json"))
 for key in sys.argv[2].split("."): value = value[key]
 print(value)' "$1" "$2"; }

@@ -119,7 +119,7 @@ static void compare(const struct chat *chat, enum eng_layout layout, const json_
 
 Test(eng_text_jinja, layouts_render_as_their_templates)
 {
-    if (system("python3 -c 'import jinja2' 2>/dev/null") != 0) {
+    if (system("/usr/bin/python3 -c 'import jinja2' 2>/dev/null") != 0) {
         cr_skip_test("python3-jinja2 is not installed");
     }
     static struct chat chats[CHATS];
@@ -132,7 +132,7 @@ Test(eng_text_jinja, layouts_render_as_their_templates)
     for (int layout = 0; layout < ENG_LAYOUT_COUNT; layout++) {
         char command[1024];
         snprintf(command, sizeof command,
-                 "python3 %s/tests/unit/eng_text_jinja.py "
+                 "/usr/bin/python3 %s/tests/unit/eng_text_jinja.py "
                  "%s/corpus/templates/%s.jinja %s",
                  FL_TOP, FL_TOP, names[layout], path);
         FILE *const pipe = popen(command, "r");
