@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Benchmarks: everything is measured in this run against a named peer, and printed as a ratio.
-#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|all]
+#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|all]
 # Elapsed times need a quiet machine; processor times also hold on a busy one.
 set -euo pipefail
-build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|all]}")
+build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|all]}")
 what=${2:-all}
 top=$(cd "$(dirname "$0")/../.." && pwd)
 threads=$(nproc)
@@ -25,6 +25,11 @@ bench_device() {
     "$build/tests/dev_bench"
 }
 
+bench_template() {
+    echo "## Chat templates against Jinja2"
+    /usr/bin/python3 "$top/tests/bench/template_peer.py" "$build/tests/template_bench" "$top/corpus" "${@}"
+}
+
 bench_step() {
     cmake --build "$build" --target corpus-tokenizers >/dev/null
     measure "$build" step
@@ -37,8 +42,8 @@ bench_twin() {
 }
 
 case $what in
-all) for what in gemm device step trace checks start reference twin; do bash "$0" "$build" "$what"; done ;;
-gemm | device | step | twin) "bench_$what" ;;
+all) for what in gemm device template step trace checks start reference twin; do bash "$0" "$build" "$what"; done ;;
+gemm | device | template | step | twin) "bench_$what" ;;
 trace | checks | start | reference) measure "$build" "$what" ;;
 *) echo "run.sh: unknown benchmark '$what'" >&2; exit 1 ;;
 esac

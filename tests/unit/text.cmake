@@ -16,3 +16,7 @@ fl_unit_test(eng_data_faults_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/eng_data_fau
 # The Jinja engine against Jinja2: gallery and snippets x conversations x generation prompt.
 add_executable(jinja_peer ${CMAKE_CURRENT_LIST_DIR}/jinja_peer.c)
 target_link_libraries(jinja_peer PRIVATE eng_production)
+add_test(NAME jinja_gallery_test
+    COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/jinja_gallery.py $<TARGET_FILE:jinja_peer>
+        ${PROJECT_SOURCE_DIR}/corpus)
+set_tests_properties(jinja_gallery_test PROPERTIES LABELS ci TIMEOUT 120)
