@@ -2,9 +2,9 @@
  * the pool's threads. Called by dev.c and dev_sched.c; must not know queues, events or blocks. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "dev_internal.h"
+#include "dev_map.h"
 #include "eng_assert.h"
 
 enum {
@@ -83,19 +83,10 @@ void dev_execute(dev *d, const struct dev_op *op)
     dev_pool_run(d->pool, part_fns[op->kind], &context, parts_of(d, op));
 }
 
-static void *map(size_t bytes)
-{
-    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return ptr == MAP_FAILED ? NULL : ptr;
-}
-
 static enum dev_status open_host(dev *d)
 {
-    enum { ALIGN = 64 };
-    const size_t bytes = (k_gemm_workspace_bytes() + ALIGN - 1) / ALIGN * ALIGN;
-    d->slab = map(d->slab_bytes);
-    d->pinned = d->pinned_mapped > 0 ? map(d->pinned_mapped) : NULL;
+    d->slab = dev_map_open(d->slab_bytes);
+    d->pinned = d->pinned_mapped > 0 ? dev_map_open(d->pinned_mapped) : NULL;
     d->pool = dev_pool_create(d->conf.threads);
     d->workspace = calloc((size_t)d->conf.threads, sizeof *d->workspace);
     if (d->slab == NULL || (d->pinned == NULL && d->pinned_mapped > 0) || d->pool == NULL ||
@@ -103,7 +94,7 @@ static enum dev_status open_host(dev *d)
         return DEV_EHOSTMEM;
     }
     for (int i = 0; i < d->conf.threads; i++) {
-        d->workspace[i] = aligned_alloc(ALIGN, bytes > 0 ? bytes : ALIGN);
+        d->workspace[i] = dev_map_open(k_gemm_workspace_bytes());
         if (d->workspace[i] == NULL) {
             return DEV_EHOSTMEM;
         }
@@ -114,16 +105,12 @@ static enum dev_status open_host(dev *d)
 static void close_host(dev *d)
 {
     for (int i = 0; d->workspace != NULL && i < d->conf.threads; i++) {
-        free(d->workspace[i]);
+        dev_map_close(d->workspace[i], k_gemm_workspace_bytes());
     }
     free(d->workspace);
     dev_pool_destroy(d->pool);
-    if (d->slab != NULL) {
-        munmap(d->slab, d->slab_bytes);
-    }
-    if (d->pinned != NULL) {
-        munmap(d->pinned, d->pinned_mapped);
-    }
+    dev_map_close(d->slab, d->slab_bytes);
+    dev_map_close(d->pinned, d->pinned_mapped);
 }
 
 static enum dev_status stream_open(dev *d, dev_stream stream)

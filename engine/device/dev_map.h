@@ -1,0 +1,10 @@
+/* Memory straight from the system: the slab, pinned memory, workspaces. Used by dev_*.c; knows no
+ * blocks. */
+#pragma once
+
+#include <stddef.h>
+
+/* Zeroed memory, aligned to a page, in huge pages where it is large enough and the system has them.
+ * NULL when there is none. */
+void *dev_map_open(size_t bytes);
+void dev_map_close(void *ptr, size_t bytes); /* with the same size; accepts NULL */
