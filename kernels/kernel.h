@@ -32,5 +32,9 @@ const struct k_kernel *k_kernel_at(enum k_id id);
 bool k_lanes_emulated(void);
 void k_lanes_seed(uint64_t seed);
 
+/* Whether this process runs a program without fault sites: what relies on the healthy form of its
+ * results, such as zeros that need not be multiplied, may do so only then. */
+bool k_kernel_is_plain(enum k_id id);
+
 /* The function to run in this process: the twin when mut_twin_wanted(file), else production. */
 k_rows_fn *k_kernel_rows(enum k_id id);

@@ -31,7 +31,12 @@ const struct k_kernel *k_kernel_at(enum k_id id)
     return &table[id];
 }
 
+bool k_kernel_is_plain(enum k_id id)
+{
+    return !mut_twin_wanted(table[id].file);
+}
+
 k_rows_fn *k_kernel_rows(enum k_id id)
 {
-    return mut_twin_wanted(table[id].file) ? table[id].rows_twin : table[id].rows;
+    return k_kernel_is_plain(id) ? table[id].rows : table[id].rows_twin;
 }

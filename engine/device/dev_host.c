@@ -9,7 +9,8 @@
 
 enum {
     SHARE_FROM = 32768,  /* work below this is done faster than it is handed over */
-    PARTS_PER_THREAD = 4 /* of the rows of a kernel, so that a slow thread holds nobody up */
+    PARTS_PER_THREAD = 4 /* of the rows of a kernel or the products of a batch, so that a slow
+                          * thread holds nobody up */
 };
 
 struct part_context {
@@ -63,10 +64,14 @@ static int parts_of(const dev *d, const struct dev_op *op)
     if (threads == 1 || op->work < SHARE_FROM) {
         return 1;
     }
+    const int wanted = threads * PARTS_PER_THREAD;
+    if (op->kind == DEV_OP_GEMM) {
+        const int problems = op->u.gemm.batch_outer * op->u.gemm.batch_inner;
+        return problems < wanted ? threads : wanted;
+    }
     if (op->kind != DEV_OP_LAUNCH) {
         return threads;
     }
-    const int wanted = threads * PARTS_PER_THREAD;
     return op->u.launch.call->rows < wanted ? op->u.launch.call->rows : wanted;
 }
 

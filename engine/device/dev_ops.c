@@ -175,11 +175,25 @@ static size_t extent(const struct k_gemm_args *g, int rows, int columns, int str
            (size_t)(rows - 1) * (size_t)stride + (size_t)columns;
 }
 
+static size_t marks_extent(const struct k_gemm_args *g)
+{
+    return g->mask == K_GEMM_DENSE
+               ? 0
+               : (size_t)(g->batch_outer - 1) * g->marks_outer + (size_t)k_gemm_marks(g);
+}
+
+/* Queries and keys of a masked attention product are equally many. */
+static bool mask_fits(const struct k_gemm_args *g)
+{
+    const bool a = g->mask == K_GEMM_SEEN_A || g->mask == K_GEMM_SEEN_A_TRANSPOSED;
+    return (g->mask != K_GEMM_SEEN_C || g->m == g->n) && (!a || g->m == g->k);
+}
+
 enum dev_status dev_gemm(dev *d, dev_stream stream, const struct k_gemm_args *g, const char *what)
 {
     if (g->m < 1 || g->n < 1 || g->k < 1 || g->batch_outer < 1 || g->batch_inner < 1 ||
         g->lda < (g->trans_a ? g->m : g->k) || g->ldb < (g->trans_b ? g->k : g->n) ||
-        g->ldc < g->n) {
+        g->ldc < g->n || !mask_fits(g)) {
         return dev_fail(
             d, DEV_EARG, "%s: product %d x %d x %d, strides %d %d %d, batch %d x %d makes no sense",
             what, g->m, g->n, g->k, g->lda, g->ldb, g->ldc, g->batch_outer, g->batch_inner);
@@ -193,6 +207,7 @@ enum dev_status dev_gemm(dev *d, dev_stream stream, const struct k_gemm_args *g,
         {g->a, a * sizeof *g->a, DEV_READ},
         {g->b, b * sizeof *g->b, DEV_READ},
         {g->c, c * sizeof *g->c, g->accumulate ? DEV_READ_WRITE : DEV_WRITE},
+        {g->marks, marks_extent(g) * sizeof *g->marks, DEV_READ},
     };
     struct declared use = {.what = what, .spans = spans, .count = sizeof spans / sizeof *spans};
     struct dev_op *op = NULL;

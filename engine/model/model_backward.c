@@ -29,43 +29,54 @@ static size_t stream_elements(const struct eng_model *m)
 }
 
 /* dweight (out, in) += dy^T x */
+static struct k_gemm_args weight_product(const struct eng_model *m, int64_t offset, const float *dy,
+                                         const float *x, int out, int in)
+{
+    return (struct k_gemm_args){.a = dy,
+                                .b = x,
+                                .c = m->params.grad + offset,
+                                .m = out,
+                                .n = in,
+                                .k = m->tokens,
+                                .lda = out,
+                                .ldb = in,
+                                .ldc = in,
+                                .trans_a = true,
+                                .accumulate = true,
+                                .batch_outer = 1,
+                                .batch_inner = 1};
+}
+
 static void weight_grad(struct eng_chain *c, int64_t offset, const float *dy, const float *x,
                         int out, int in, const char *what)
 {
-    const struct eng_model *m = c->model;
-    const struct k_gemm_args args = {.a = dy,
-                                     .b = x,
-                                     .c = m->params.grad + offset,
-                                     .m = out,
-                                     .n = in,
-                                     .k = m->tokens,
-                                     .lda = out,
-                                     .ldb = in,
-                                     .ldc = in,
-                                     .trans_a = true,
-                                     .accumulate = true,
-                                     .batch_outer = 1,
-                                     .batch_inner = 1};
+    const struct k_gemm_args args = weight_product(c->model, offset, dy, x, out, in);
     eng_chain_gemm(c, &args, what);
 }
 
-/* dx (tokens, in) = dy W, W (out, in); transposed reads W as (in, out), right only in a fault. */
+/* dx (tokens, in) = dy W, W (out, in) */
+static struct k_gemm_args input_product(const struct eng_model *m, float *dx, const float *dy,
+                                        int64_t offset, int out, int in)
+{
+    return (struct k_gemm_args){.a = dy,
+                                .b = m->params.param + offset,
+                                .c = dx,
+                                .m = m->tokens,
+                                .n = in,
+                                .k = out,
+                                .lda = out,
+                                .ldb = in,
+                                .ldc = in,
+                                .batch_outer = 1,
+                                .batch_inner = 1};
+}
+
+/* transposed reads W as (in, out), right only in a fault. */
 static void input_grad(struct eng_chain *c, float *dx, const float *dy, int64_t offset, int out,
                        int in, bool transposed, const char *what)
 {
-    const struct eng_model *m = c->model;
-    const struct k_gemm_args args = {.a = dy,
-                                     .b = m->params.param + offset,
-                                     .c = dx,
-                                     .m = m->tokens,
-                                     .n = in,
-                                     .k = out,
-                                     .lda = out,
-                                     .ldb = in,
-                                     .ldc = in,
-                                     .trans_b = transposed,
-                                     .batch_outer = 1,
-                                     .batch_inner = 1};
+    struct k_gemm_args args = input_product(c->model, dx, dy, offset, out, in);
+    args.trans_b = transposed;
     eng_chain_gemm(c, &args, what);
 }
 
@@ -118,10 +129,16 @@ static void head_backward(struct backward *b)
     const int64_t head = eng_model_head_offset(m);
     float *dnorm = eng_chain_malloc(c, stream_elements(m), "final norm gradient");
     b->dresidual = eng_chain_malloc(c, stream_elements(m), "residual gradient");
+    struct k_gemm_args weights =
+        weight_product(m, head, h->logits, h->norm, m->config.vocab, width);
+    struct k_gemm_args inputs = input_product(m, dnorm, h->logits, head, m->config.vocab, width);
+    weights.marks = inputs.marks = eng_model_marks(K_ID_xent, b->input->labels);
+    weights.mask = weights.marks != NULL ? K_GEMM_DEPTH_ZERO : K_GEMM_DENSE;
+    inputs.mask = inputs.marks != NULL ? K_GEMM_ROWS_ZERO : K_GEMM_DENSE;
     if (FAULT(model_head_grad, true)) {
-        weight_grad(c, head, h->logits, h->norm, m->config.vocab, width, "lm_head gradient");
+        eng_chain_gemm(c, &weights, "lm_head gradient");
     }
-    input_grad(c, dnorm, h->logits, head, m->config.vocab, width, false, "lm_head input gradient");
+    eng_chain_gemm(c, &inputs, "lm_head input gradient");
     eng_chain_free(c, &h->logits);
     const struct norm_grad norm = {.x = h->input,
                                    .rstd = FAULT(model_final_rstd, h->rstd),
@@ -170,8 +187,8 @@ static void mlp_backward(struct backward *b, int layer, struct eng_layer_saved *
 }
 
 /* dprobs of the nth query heads: dattn V^T. */
-static void probs_grad(struct eng_chain *c, const float *dattn, const float *qkv, float *dprobs,
-                       int nth)
+static void probs_grad(struct eng_chain *c, const float *dattn, const float *qkv,
+                       const int32_t *first, float *dprobs, int nth)
 {
     const struct eng_model *m = c->model;
     const struct eng_attention_product p = {.a = dattn,
@@ -183,13 +200,15 @@ static void probs_grad(struct eng_chain *c, const float *dattn, const float *qkv
                                             .m = m->config.context,
                                             .n = m->config.context,
                                             .k = m->head_dim,
-                                            .trans_b = true};
+                                            .trans_b = true,
+                                            .mask = K_GEMM_SEEN_C,
+                                            .first = first};
     eng_chain_attention(c, &p, "probabilities gradient");
 }
 
 /* dvalue (+)= probs^T dattn over the nth query heads. */
-static void value_grad(struct eng_chain *c, const float *probs, const float *dattn, float *dqkv,
-                       int nth)
+static void value_grad(struct eng_chain *c, const float *probs, const float *dattn,
+                       const int32_t *first, float *dqkv, int nth)
 {
     const struct eng_model *m = c->model;
     const struct eng_attention_product p = {.a = probs,
@@ -202,13 +221,15 @@ static void value_grad(struct eng_chain *c, const float *probs, const float *dat
                                             .n = m->head_dim,
                                             .k = m->config.context,
                                             .trans_a = true,
-                                            .accumulate = nth > 0};
+                                            .accumulate = nth > 0,
+                                            .mask = K_GEMM_SEEN_A_TRANSPOSED,
+                                            .first = first};
     eng_chain_attention(c, &p, "value gradient");
 }
 
 /* dkey (+)= dscores^T query over the nth query heads. */
-static void key_grad(struct eng_chain *c, const float *dscores, const float *qkv, float *dqkv,
-                     int nth)
+static void key_grad(struct eng_chain *c, const float *dscores, const float *qkv,
+                     const int32_t *first, float *dqkv, int nth)
 {
     const struct eng_model *m = c->model;
     const struct eng_attention_product p = {.a = dscores,
@@ -221,12 +242,14 @@ static void key_grad(struct eng_chain *c, const float *dscores, const float *qkv
                                             .n = m->head_dim,
                                             .k = m->config.context,
                                             .trans_a = true,
-                                            .accumulate = nth > 0};
+                                            .accumulate = nth > 0,
+                                            .mask = K_GEMM_SEEN_A_TRANSPOSED,
+                                            .first = first};
     eng_chain_attention(c, &p, "key gradient");
 }
 
-static void query_grad(struct eng_chain *c, const float *dscores, const float *qkv, float *dqkv,
-                       int nth)
+static void query_grad(struct eng_chain *c, const float *dscores, const float *qkv,
+                       const int32_t *first, float *dqkv, int nth)
 {
     const struct eng_model *m = c->model;
     const struct eng_attention_product p = {.a = dscores,
@@ -237,7 +260,9 @@ static void query_grad(struct eng_chain *c, const float *dscores, const float *q
                                             .c_place = eng_place_query(m, nth),
                                             .m = m->config.context,
                                             .n = m->head_dim,
-                                            .k = m->config.context};
+                                            .k = m->config.context,
+                                            .mask = K_GEMM_SEEN_A,
+                                            .first = first};
     eng_chain_attention(c, &p, "query gradient");
 }
 
@@ -250,6 +275,7 @@ static void attention_backward(struct backward *b, const struct eng_layer_saved 
     const int score_rows = m->tokens * m->config.heads;
     const size_t scores = (size_t)score_rows * (size_t)m->config.context;
     float *dprobs = eng_chain_malloc(c, scores, "probabilities gradient");
+    const int32_t *first = eng_model_marks(K_ID_attn_softmax_bwd, b->input->first);
     const struct k_attn_softmax_bwd_args args = {.probs = s->probs,
                                                  .dprobs = dprobs,
                                                  .first = b->input->first,
@@ -260,14 +286,14 @@ static void attention_backward(struct backward *b, const struct eng_layer_saved 
                                      ENG_SPAN(dprobs, scores, DEV_READ_WRITE),
                                      ENG_SPAN(b->input->first, m->tokens, DEV_READ)};
     for (int nth = 0; nth < group; nth++) {
-        value_grad(c, s->probs, dattn, dqkv, nth);
-        probs_grad(c, dattn, s->qkv, dprobs, nth);
+        value_grad(c, s->probs, dattn, first, dqkv, nth);
+        probs_grad(c, dattn, s->qkv, first, dprobs, nth);
     }
     eng_chain_launch(c, K_ID_attn_softmax_bwd, score_rows, &args, ENG_SPANS(spans),
                      "attention softmax backward");
     for (int nth = 0; nth < group; nth++) {
-        query_grad(c, dprobs, s->qkv, dqkv, nth);
-        key_grad(c, dprobs, s->qkv, dqkv, nth);
+        query_grad(c, dprobs, s->qkv, first, dqkv, nth);
+        key_grad(c, dprobs, s->qkv, first, dqkv, nth);
     }
     eng_chain_free(c, &dprobs);
 }

@@ -59,21 +59,32 @@ void eng_chain_launch(struct eng_chain *c, enum k_id kernel, int rows, const voi
     }
 }
 
+struct k_gemm_args eng_linear_product(const struct eng_model *m, float *y, const float *x,
+                                      const float *weight, int out, int in)
+{
+    return (struct k_gemm_args){.a = x,
+                                .b = weight,
+                                .c = y,
+                                .m = m->tokens,
+                                .n = out,
+                                .k = in,
+                                .lda = in,
+                                .ldb = in,
+                                .ldc = out,
+                                .trans_b = true,
+                                .batch_outer = 1,
+                                .batch_inner = 1};
+}
+
 void eng_chain_linear(struct eng_chain *c, float *y, const float *x, const float *weight, int out,
                       int in, bool accumulate, const char *what)
 {
-    const struct k_gemm_args args = {.a = x,
-                                     .b = weight,
-                                     .c = y,
-                                     .m = c->model->tokens,
-                                     .n = out,
-                                     .k = in,
-                                     .lda = in,
-                                     .ldb = in,
-                                     .ldc = out,
-                                     .trans_b = true,
-                                     .accumulate = accumulate,
-                                     .batch_outer = 1,
-                                     .batch_inner = 1};
+    struct k_gemm_args args = eng_linear_product(c->model, y, x, weight, out, in);
+    args.accumulate = accumulate;
     eng_chain_gemm(c, &args, what);
+}
+
+const int32_t *eng_model_marks(enum k_id program, const int32_t *marks)
+{
+    return k_kernel_is_plain(program) ? marks : NULL;
 }

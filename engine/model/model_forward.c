@@ -157,11 +157,15 @@ void eng_chain_attention(struct eng_chain *c, const struct eng_attention_product
                                      .b_outer = p->b_place.outer,
                                      .b_inner = p->b_place.inner,
                                      .c_outer = p->c_place.outer,
-                                     .c_inner = p->c_place.inner};
+                                     .c_inner = p->c_place.inner,
+                                     .mask = p->first != NULL ? p->mask : K_GEMM_DENSE,
+                                     .marks = p->first,
+                                     .marks_outer = (size_t)c->model->config.context};
     eng_chain_gemm(c, &args, what);
 }
 
-static void attention_scores(struct eng_chain *c, const float *qkv, float *scores, int nth)
+static void attention_scores(struct eng_chain *c, const float *qkv, const int32_t *first,
+                             float *scores, int nth)
 {
     const struct eng_model *m = c->model;
     const struct eng_attention_product p = {.a = qkv,
@@ -173,12 +177,14 @@ static void attention_scores(struct eng_chain *c, const float *qkv, float *score
                                             .m = m->config.context,
                                             .n = m->config.context,
                                             .k = m->head_dim,
-                                            .trans_b = true};
+                                            .trans_b = true,
+                                            .mask = K_GEMM_SEEN_C,
+                                            .first = first};
     eng_chain_attention(c, &p, "attention scores");
 }
 
-static void attention_mix(struct eng_chain *c, const float *qkv, const float *probs, float *out,
-                          int nth)
+static void attention_mix(struct eng_chain *c, const float *qkv, const int32_t *first,
+                          const float *probs, float *out, int nth)
 {
     const struct eng_model *m = c->model;
     const struct eng_attention_product p = {.a = probs,
@@ -189,7 +195,9 @@ static void attention_mix(struct eng_chain *c, const float *qkv, const float *pr
                                             .c_place = eng_place_attn(m, nth),
                                             .m = m->config.context,
                                             .n = m->head_dim,
-                                            .k = m->config.context};
+                                            .k = m->config.context,
+                                            .mask = K_GEMM_SEEN_A,
+                                            .first = first};
     eng_chain_attention(c, &p, "attention output");
 }
 
@@ -199,6 +207,7 @@ static void attention(struct forward *f, struct eng_layer_saved *s)
     const struct eng_model *m = c->model;
     const int group = m->config.heads / m->config.kv_heads;
     const int score_rows = m->tokens * m->config.heads;
+    const int32_t *first = eng_model_marks(K_ID_attn_softmax_fwd, f->input->first);
     const struct k_attn_softmax_fwd_args args = {
         .scores = s->probs,
         .first = f->input->first,
@@ -209,12 +218,12 @@ static void attention(struct forward *f, struct eng_layer_saved *s)
         ENG_SPAN(s->probs, (size_t)score_rows * (size_t)m->config.context, DEV_READ_WRITE),
         ENG_SPAN(f->input->first, m->tokens, DEV_READ)};
     for (int nth = 0; nth < group; nth++) {
-        attention_scores(c, s->qkv, s->probs, nth);
+        attention_scores(c, s->qkv, first, s->probs, nth);
     }
     eng_chain_launch(c, K_ID_attn_softmax_fwd, score_rows, &args, ENG_SPANS(spans),
                      "attention softmax");
     for (int nth = 0; nth < group; nth++) {
-        attention_mix(c, s->qkv, s->probs, s->attn, nth);
+        attention_mix(c, s->qkv, first, s->probs, s->attn, nth);
     }
 }
 
@@ -340,8 +349,12 @@ static void head_forward(struct forward *f, float *residual)
     eng_model_norm(c, residual, m->params.param + eng_model_norm_offset(m), h->norm, h->rstd,
                    "final norm");
     tap(f, h->norm, m->config.width);
-    eng_chain_linear(c, h->logits, h->norm, m->params.param + eng_model_head_offset(m),
-                     m->config.vocab, m->config.width, false, "lm_head");
+    struct k_gemm_args product =
+        eng_linear_product(m, h->logits, h->norm, m->params.param + eng_model_head_offset(m),
+                           m->config.vocab, m->config.width);
+    product.marks = eng_model_marks(K_ID_xent, f->input->labels);
+    product.mask = product.marks != NULL ? K_GEMM_ROWS_WANTED : K_GEMM_DENSE;
+    eng_chain_gemm(c, &product, "lm_head");
 }
 
 void eng_model_free_layer(struct eng_chain *c, struct eng_layer_saved *s)

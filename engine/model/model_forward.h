@@ -25,6 +25,8 @@ struct eng_attention_product {
     struct eng_place a_place, b_place, c_place;
     int m, n, k;
     bool trans_a, trans_b, accumulate;
+    enum k_gemm_mask mask; /* where `first` is not NULL */
+    const int32_t *first;  /* (rows, context), as the softmax reads it */
 };
 void eng_chain_attention(struct eng_chain *c, const struct eng_attention_product *p,
                          const char *what);

@@ -77,9 +77,15 @@ void eng_chain_copy(struct eng_chain *c, float *dst, const float *src, size_t el
 void eng_chain_gemm(struct eng_chain *c, const struct k_gemm_args *args, const char *what);
 void eng_chain_launch(struct eng_chain *c, enum k_id kernel, int rows, const void *args,
                       const struct dev_span *spans, size_t span_count, const char *what);
-/* y (tokens, out) (+)= x (tokens, in) W^T with W (out, in): a linear layer. */
+/* y (tokens, out) (+)= x (tokens, in) W^T with W (out, in): a linear layer, and its product. */
+struct k_gemm_args eng_linear_product(const struct eng_model *m, float *y, const float *x,
+                                      const float *weight, int out, int in);
 void eng_chain_linear(struct eng_chain *c, float *y, const float *x, const float *weight, int out,
                       int in, bool accumulate, const char *what);
+
+/* Marks for a product that may leave out what the program writes as zeros or does not read; NULL
+ * when its twin runs, whose faults write and read something else. */
+const int32_t *eng_model_marks(enum k_id program, const int32_t *marks);
 
 #define ENG_SPAN(ptr, elements, mode)                                                              \
     {                                                                                              \

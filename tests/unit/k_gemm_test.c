@@ -2,11 +2,13 @@
  * every micro-kernel, shape, layout and division into parts. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gemm_kernel.h"
+#include "gemm_mask.h"
 
 enum { GUARD = 3, PARTS_MAX = 3 };
 
@@ -54,6 +56,73 @@ static void naive(const struct k_gemm_args *g, float *c)
     }
 }
 
+/* Whether mark number `at` says that the element of depth, column or row `other` counts. */
+static bool is_seen(const int32_t *marks, int at, int other)
+{
+    return marks[at] <= other && other <= at;
+}
+
+/* What the mask says of element (row, k) of op(A). */
+static bool is_zero(const struct k_gemm_args *g, const int32_t *marks, int row, int k)
+{
+    switch (g->mask) {
+    case K_GEMM_SEEN_A:
+        return !is_seen(marks, row, k);
+    case K_GEMM_SEEN_A_TRANSPOSED:
+        return !is_seen(marks, k, row);
+    case K_GEMM_ROWS_ZERO:
+        return marks[row] < 0;
+    case K_GEMM_DEPTH_ZERO:
+        return marks[k] < 0;
+    default:
+        return false;
+    }
+}
+
+static bool is_wanted(const struct k_gemm_args *g, const int32_t *marks, int row, int col)
+{
+    return g->mask == K_GEMM_SEEN_C        ? is_seen(marks, row, col)
+           : g->mask == K_GEMM_ROWS_WANTED ? marks[row] >= 0
+                                           : true;
+}
+
+static void put_zeros(const struct k_gemm_args *g, float *a)
+{
+    for (int o = 0; o < g->batch_outer && g->mask != K_GEMM_DENSE; o++) {
+        for (int i = 0; i < g->batch_inner; i++) {
+            float *from = a + (size_t)o * g->a_outer + (size_t)i * g->a_inner;
+            for (int row = 0; row < g->m; row++) {
+                for (int k = 0; k < g->k; k++) {
+                    float *at = g->trans_a ? &from[(size_t)k * (size_t)g->lda + row]
+                                           : &from[(size_t)row * (size_t)g->lda + k];
+                    *at = is_zero(g, g->marks + (size_t)o * g->marks_outer, row, k) ? 0.0f : *at;
+                }
+            }
+        }
+    }
+}
+
+/* Takes over what is undefined after a product; returns how many elements are defined. */
+static size_t forgive(const struct k_gemm_args *g, float *got, const float *expected)
+{
+    size_t wanted = 0;
+    for (int o = 0; o < g->batch_outer && g->mask != K_GEMM_DENSE; o++) {
+        for (int i = 0; i < g->batch_inner; i++) {
+            const size_t problem = (size_t)o * g->c_outer + (size_t)i * g->c_inner;
+            for (int row = 0; row < g->m; row++) {
+                for (int col = 0; col < g->n; col++) {
+                    const size_t at = problem + (size_t)row * (size_t)g->ldc + (size_t)col;
+                    const bool counts =
+                        is_wanted(g, g->marks + (size_t)o * g->marks_outer, row, col);
+                    got[at] = counts ? got[at] : expected[at];
+                    wanted += counts;
+                }
+            }
+        }
+    }
+    return wanted;
+}
+
 /* Compares every kernel and number of parts with naive(), bytes outside C included. */
 static size_t check(struct k_gemm_args *g, size_t a_floats, size_t b_floats, size_t c_floats)
 {
@@ -68,6 +137,7 @@ static size_t check(struct k_gemm_args *g, size_t a_floats, size_t b_floats, siz
     const size_t bytes = sizeof(float) * (c_floats + GUARD);
     g->a = a;
     g->b = b;
+    put_zeros(g, a);
     memcpy(expected, before, bytes);
     naive(g, expected);
     g->c = got;
@@ -79,10 +149,12 @@ static size_t check(struct k_gemm_args *g, size_t a_floats, size_t b_floats, siz
             for (int part = parts - 1; part >= 0; part--) {
                 k_gemm_part_with(kernel[i], g, part, parts, workspace);
             }
-            cr_assert(memcmp(got, expected, bytes) == 0,
-                      "%s, %d parts: m %d n %d k %d trans %d %d accumulate %d batch %d x %d",
-                      kernel[i]->name, parts, g->m, g->n, g->k, g->trans_a, g->trans_b,
-                      g->accumulate, g->batch_outer, g->batch_inner);
+            cr_assert(g->mask == K_GEMM_DENSE || forgive(g, got, expected) > 0);
+            cr_assert(
+                memcmp(got, expected, bytes) == 0,
+                "%s, %d parts: m %d n %d k %d trans %d %d accumulate %d batch %d x %d mask %d",
+                kernel[i]->name, parts, g->m, g->n, g->k, g->trans_a, g->trans_b, g->accumulate,
+                g->batch_outer, g->batch_inner, (int)g->mask);
         }
     }
     free(a);
@@ -169,6 +241,145 @@ Test(k_gemm, batches_with_repeated_and_interleaved_operands)
         compared += check(&g, 3 * g.a_outer, 3 * g.b_outer, 3 * g.c_outer);
     }
     cr_assert(compared > 0);
+}
+
+/* Documents of a row: where the one of each token begins. */
+static void set_documents(int32_t *marks, int count, int length)
+{
+    for (int i = 0; i < count; i++) {
+        marks[i] = i / length * length;
+    }
+}
+
+Test(k_gemm, what_attention_does_not_see_may_be_left_out)
+{
+    enum { TIME = 300, HEAD = 24, ROWS = 2 };
+    static const int times[] = {1, 13, 70, TIME};
+    static const int lengths[] = {1, 9, 45, TIME};
+    int32_t marks[ROWS * TIME];
+    size_t compared = 0;
+    for (size_t i = 0; i < 16 * 6; i++) {
+        const int time = times[i % 4];
+        const enum k_gemm_mask mask = K_GEMM_SEEN_C + (enum k_gemm_mask)(i / 32);
+        const bool scores = mask == K_GEMM_SEEN_C;
+        struct k_gemm_args g = {.m = time,
+                                .n = scores ? time : HEAD,
+                                .k = scores ? HEAD : time,
+                                .trans_a = mask == K_GEMM_SEEN_A_TRANSPOSED,
+                                .trans_b = scores,
+                                .accumulate = i / 16 % 2 != 0,
+                                .batch_outer = ROWS,
+                                .batch_inner = 1,
+                                .mask = mask,
+                                .marks = marks,
+                                .marks_outer = (size_t)time};
+        g.lda = g.trans_a ? g.m : g.k;
+        g.ldb = g.trans_b ? g.k : g.n;
+        g.ldc = g.n;
+        g.a_outer = (size_t)g.m * (size_t)g.k;
+        g.b_outer = (size_t)g.n * (size_t)g.k;
+        g.c_outer = (size_t)g.m * (size_t)g.n;
+        set_documents(marks, time, lengths[i / 4 % 4]);
+        set_documents(marks + time, time, lengths[(i / 4 + 1) % 4]);
+        compared += check(&g, ROWS * g.a_outer, ROWS * g.b_outer, ROWS * g.c_outer);
+    }
+    cr_assert(compared > 0);
+}
+
+Test(k_gemm, ignored_rows_and_depth_may_be_left_out)
+{
+    enum { TOKENS = 600 };
+    int32_t labels[TOKENS];
+    size_t compared = 0;
+    for (int i = 0; i < 24; i++) {
+        const enum k_gemm_mask mask = K_GEMM_ROWS_WANTED + (enum k_gemm_mask)(i % 3);
+        const bool deep = mask == K_GEMM_DEPTH_ZERO;
+        const int period = i < 12 ? 40 : 7; /* stretches of a few rows each, and long ones */
+        for (int t = 0; t < TOKENS; t++) {
+            labels[t] = t % period < period / 2 ? -100 : t;
+        }
+        struct k_gemm_args g = {.m = deep ? 70 : TOKENS,
+                                .n = i % 2 != 0 ? 300 : 33,
+                                .k = deep ? TOKENS : 50,
+                                .trans_a = deep,
+                                .trans_b = !deep,
+                                .accumulate = i / 3 % 2 != 0,
+                                .batch_outer = 1,
+                                .batch_inner = 1,
+                                .mask = mask,
+                                .marks = labels};
+        g.lda = g.trans_a ? g.m : g.k;
+        g.ldb = g.trans_b ? g.k : g.n;
+        g.ldc = g.n;
+        compared += check(&g, (size_t)g.m * (size_t)g.k, (size_t)g.n * (size_t)g.k,
+                          (size_t)g.m * (size_t)g.n);
+    }
+    cr_assert(compared > 0);
+}
+
+Test(k_gemm, all_ignored_gives_zeros)
+{
+    enum { M = 9, N = 70, K = 5 };
+    static float a[M * K], b[K * N], c[M * N];
+    int32_t labels[M];
+    memset(labels, 0xFF, sizeof labels); /* -1 */
+    memset(b, 0x3F, sizeof b);
+    memset(c, 0xFF, sizeof c); /* NaN */
+    const struct k_gemm_args g = {.a = a,
+                                  .b = b,
+                                  .c = c,
+                                  .m = M,
+                                  .n = N,
+                                  .k = K,
+                                  .lda = K,
+                                  .ldb = N,
+                                  .ldc = N,
+                                  .batch_outer = 1,
+                                  .batch_inner = 1,
+                                  .mask = K_GEMM_ROWS_ZERO,
+                                  .marks = labels};
+    void *workspace = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
+    cr_assert(workspace != NULL);
+    k_gemm_part(&g, 0, 1, workspace);
+    for (int i = 0; i < M * N; i++) {
+        cr_assert(c[i] == 0.0f);
+    }
+    free(workspace);
+}
+
+Test(k_gemm, marks_that_make_no_sense_lead_nowhere)
+{
+    enum { COUNT = 40 };
+    int32_t marks[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        marks[i] = i % 3 == 0 ? INT32_MIN : i % 3 == 1 ? INT32_MAX : -1;
+    }
+    for (int mask = K_GEMM_SEEN_C; mask <= K_GEMM_SEEN_A_TRANSPOSED; mask++) {
+        for (int begin = 0; begin < COUNT; begin++) {
+            const struct k_gemm_run range =
+                k_gemm_mask_range((enum k_gemm_mask)mask, marks, begin, begin + 1, COUNT);
+            cr_assert(range.begin >= 0 && range.begin <= begin);
+            cr_assert(range.end > begin && range.end <= COUNT);
+        }
+    }
+}
+
+Test(k_gemm, too_many_stretches_end_in_a_long_one)
+{
+    enum { COUNT = 100, MOST = 4 };
+    int32_t marks[COUNT];
+    struct k_gemm_run runs[MOST];
+    for (int i = 0; i < COUNT; i++) {
+        marks[i] = i % 10 == 0 ? i : -1;
+    }
+    cr_assert_eq(k_gemm_mask_runs(marks, 0, COUNT, 0, runs, MOST), MOST);
+    cr_assert_eq(runs[0].begin, 0);
+    cr_assert_eq(runs[0].end, 1);
+    cr_assert_eq(runs[MOST - 1].end, COUNT);
+    cr_assert_eq(k_gemm_mask_runs(marks, 1, COUNT, 9, runs, MOST), 1);
+    cr_assert_eq(k_gemm_mask_share(marks, COUNT, 0, 2), 0);
+    cr_assert_eq(k_gemm_mask_share(marks, COUNT, 1, 2), 41);
+    cr_assert_eq(k_gemm_mask_share(marks, COUNT, 2, 2), COUNT);
 }
 
 Test(k_gemm, not_a_number_reaches_c)

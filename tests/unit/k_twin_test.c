@@ -88,6 +88,7 @@ Test(k_twin, runs_only_in_the_file_of_the_armed_fault)
     cr_assert(k_kernel_rows(K_ID_xent) == plain(K_ID_xent));
     select_fault("none:kernels/loss.cu");
     cr_assert(k_kernel_rows(K_ID_xent) == twin(K_ID_xent));
+    cr_assert(!k_kernel_is_plain(K_ID_xent) && k_kernel_is_plain(K_ID_rope));
     cr_assert(k_kernel_rows(K_ID_rope) == plain(K_ID_rope));
     select_fault("rope_pair.interleaved");
     cr_assert(k_kernel_rows(K_ID_xent) == plain(K_ID_xent));
