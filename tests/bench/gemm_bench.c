@@ -2,8 +2,9 @@
  * Run by tests/bench/run.sh; a peer whose library is absent is named and left out.
  *
  *   gemm_bench THREADS SECONDS_PER_PROBLEM PEAK
- * Prints for each shape the share of PEAK (GFLOP/s) in percent, and the ratios of geometric means.
- */
+ * Prints for each shape the share of PEAK (GFLOP/s) in percent at the best of its rounds, then the
+ * ratios to the peers: paired within a round, the median of the rounds, the geometric mean of the
+ * shapes. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,10 +13,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "dev_map.h"
 #include "dev_pool.h"
 #include "gemm.h"
 
-enum { PEERS = 3, THREADS_MAX = 16 };
+enum { PEERS = 3, THREADS_MAX = 16, ROUNDS_MAX = 64 };
+static const double ROUND_SECONDS = 0.004;
+/* Idle threads of OpenMP spin for a while: they must be asleep before another library is measured.
+ */
+static const long SETTLE_NANOSECONDS = 8000000;
 
 typedef void cblas_sgemm_fn(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
                             const float *a, int lda, const float *b, int ldb, float beta, float *c,
@@ -93,9 +99,10 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* For all alike from where the trainer has its memory. */
 static float *matrix(size_t elements, unsigned seed)
 {
-    float *x = aligned_alloc(64, (elements * sizeof *x + 63) / 64 * 64);
+    float *x = dev_map_open(elements * sizeof *x);
     for (size_t i = 0; x != NULL && i < elements; i++) {
         seed = seed * 1664525u + 1013904223u;
         x[i] = (float)(seed >> 8) / (float)(1 << 23) - 1.0f;
@@ -103,8 +110,63 @@ static float *matrix(size_t elements, unsigned seed)
     return x;
 }
 
-/* Best GFLOP/s of each peer over interleaved rounds. */
-static void measure(const struct problem *p, double seconds, double best[PEERS])
+/* What the rounds of a shape say: best GFLOP/s of each, median of our rate over a peer's. */
+struct outcome {
+    double best[PEERS], ratio[PEERS];
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2.0;
+}
+
+/* GFLOP/s of one peer over a moment. */
+static double rate(int peer, const struct k_gemm_args *args)
+{
+    const double flop = 2.0 * args->m * args->n * args->k;
+    int repeats = 0;
+    nanosleep(&(struct timespec){0, SETTLE_NANOSECONDS}, NULL);
+    run_peer(peer, args);
+    const double begin = now();
+    double spent;
+    do {
+        run_peer(peer, args);
+        repeats++;
+        spent = now() - begin;
+    } while (spent < ROUND_SECONDS);
+    return flop * repeats / spent * 1e-9;
+}
+
+static struct outcome run_rounds(const struct k_gemm_args *args, double seconds)
+{
+    struct outcome out = {{0.0}, {0.0}};
+    double ratios[PEERS][ROUNDS_MAX];
+    const double end = now() + seconds;
+    int rounds = 0;
+    do {
+        double rates[PEERS] = {0.0};
+        for (int peer = 0; peer < PEERS; peer++) {
+            rates[peer] = peer_present(peer) ? rate(peer, args) : 1.0;
+            out.best[peer] = fmax(out.best[peer], rates[peer]);
+            ratios[peer][rounds] = rates[0] / rates[peer];
+        }
+        rounds++;
+    } while (now() < end && rounds < ROUNDS_MAX);
+    for (int peer = 0; peer < PEERS; peer++) {
+        out.ratio[peer] = median(ratios[peer], rounds);
+    }
+    return out;
+}
+
+static struct outcome measure(const struct problem *p, double seconds)
 {
     float *a = matrix((size_t)p->m * (size_t)p->k, 1);
     float *b = matrix((size_t)p->k * (size_t)p->n, 2);
@@ -122,29 +184,11 @@ static void measure(const struct problem *p, double seconds, double best[PEERS])
                                      .trans_b = p->trans_b,
                                      .batch_outer = 1,
                                      .batch_inner = 1};
-    const double flop = 2.0 * p->m * p->n * p->k;
-    memset(best, 0, PEERS * sizeof *best);
-    const double end = now() + seconds;
-    do {
-        for (int peer = 0; peer < PEERS; peer++) {
-            if (!peer_present(peer)) {
-                continue;
-            }
-            run_peer(peer, &args);
-            int repeats = 0;
-            const double begin = now();
-            double spent;
-            do {
-                run_peer(peer, &args);
-                repeats++;
-                spent = now() - begin;
-            } while (spent < 0.004);
-            best[peer] = fmax(best[peer], flop * repeats / spent * 1e-9);
-        }
-    } while (now() < end);
-    free(a);
-    free(b);
-    free(c);
+    const struct outcome out = run_rounds(&args, seconds);
+    dev_map_close(a, (size_t)p->m * (size_t)p->k * sizeof *a);
+    dev_map_close(b, (size_t)p->k * (size_t)p->n * sizeof *b);
+    dev_map_close(c, (size_t)p->m * (size_t)p->n * sizeof *c);
+    return out;
 }
 
 static void load_peers(void)
@@ -167,6 +211,45 @@ static void load_peers(void)
            bench.dnnl != NULL ? "present" : "absent", bench.threads, k_gemm_kernel_name());
 }
 
+/* Geometric means over the shapes. */
+struct means {
+    double best, ratio[PEERS], least[PEERS], most[PEERS];
+};
+
+static void print_means(const struct means *m, int count, double percent)
+{
+    static const char *const names[PEERS] = {"ours", "OpenBLAS", "oneDNN"};
+    printf("geometric mean: ours %.0f %% of the peak", percent * exp(m->best / count));
+    for (int peer = 1; peer < PEERS; peer++) {
+        if (peer_present(peer)) {
+            printf(", ours/%s %.2f [%.2f-%.2f]", names[peer], exp(m->ratio[peer] / count),
+                   m->least[peer], m->most[peer]);
+        }
+    }
+    printf("\n");
+}
+
+static void run_problems(double seconds, double percent)
+{
+    const size_t count = sizeof problems / sizeof problems[0];
+    struct means m = {.best = 0.0};
+    printf("%-6s %-20s %16s %9s %9s %9s\n", "recipe", "product", "m x n x k", "ours", "OpenBLAS",
+           "oneDNN");
+    for (size_t i = 0; i < count; i++) {
+        const struct outcome o = measure(&problems[i], seconds);
+        printf("%-6s %-20s %5dx%4dx%4d %8.0f%% %8.0f%% %8.0f%%\n", problems[i].recipe,
+               problems[i].what, problems[i].m, problems[i].n, problems[i].k, percent * o.best[0],
+               percent * o.best[1], percent * o.best[2]);
+        m.best += log(o.best[0]);
+        for (int peer = 0; peer < PEERS; peer++) {
+            m.ratio[peer] += log(o.ratio[peer]);
+            m.least[peer] = i == 0 ? o.ratio[peer] : fmin(m.least[peer], o.ratio[peer]);
+            m.most[peer] = fmax(m.most[peer], o.ratio[peer]);
+        }
+    }
+    print_means(&m, (int)count, percent);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4 || atoi(argv[1]) < 1 || atoi(argv[1]) > THREADS_MAX || atof(argv[3]) <= 0.0) {
@@ -177,36 +260,14 @@ int main(int argc, char **argv)
     const double seconds = atof(argv[2]);
     const double percent = 100.0 / atof(argv[3]);
     for (int t = 0; t < bench.threads; t++) {
-        bench.workspace[t] = aligned_alloc(64, (k_gemm_workspace_bytes() + 63) / 64 * 64);
+        bench.workspace[t] = dev_map_open(k_gemm_workspace_bytes());
     }
     bench.pool = dev_pool_create(bench.threads);
     if (bench.pool == NULL) {
         return 1;
     }
     load_peers();
-    double log_sum[PEERS] = {0};
-    const size_t count = sizeof problems / sizeof problems[0];
-    printf("%-6s %-20s %16s %9s %9s %9s\n", "recipe", "product", "m x n x k", "ours", "OpenBLAS",
-           "oneDNN");
-    for (size_t i = 0; i < count; i++) {
-        double best[PEERS];
-        measure(&problems[i], seconds, best);
-        printf("%-6s %-20s %5dx%4dx%4d %8.0f%% %8.0f%% %8.0f%%\n", problems[i].recipe,
-               problems[i].what, problems[i].m, problems[i].n, problems[i].k, percent * best[0],
-               percent * best[1], percent * best[2]);
-        for (int peer = 0; peer < PEERS; peer++) {
-            log_sum[peer] += peer_present(peer) ? log(best[peer]) : 0.0;
-        }
-    }
-    const double ours = exp(log_sum[0] / (double)count);
-    printf("geometric mean: ours %.0f %% of the peak", percent * ours);
-    if (bench.openblas != NULL) {
-        printf(", ours/OpenBLAS %.2f", ours / exp(log_sum[1] / (double)count));
-    }
-    if (bench.dnnl != NULL) {
-        printf(", ours/oneDNN %.2f", ours / exp(log_sum[2] / (double)count));
-    }
-    printf("\n");
+    run_problems(seconds, percent);
     dev_pool_destroy(bench.pool);
     return 0;
 }

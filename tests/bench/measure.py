@@ -4,9 +4,11 @@
     measure.py BUILD step|trace|start|checks|reference [RECIPE ...]
     measure.py CALLGRIND_BUILD twin
 
-Rounds are interleaved and medians taken. `elapsed` is what a user waits for and needs a quiet machine;
-`processor` is the processor time of one thread and survives a busy one.
+What is compared runs within one round; a ratio is the median over the rounds, its range stands in brackets. So a
+machine whose speed changes from minute to minute still gives a ratio; one that is busy makes the range wide.
+`elapsed` is what a user waits for; `processor` is the processor time of one thread and survives a busy machine.
 """
+import concurrent.futures
 import glob
 import json
 import os
@@ -22,8 +24,9 @@ import yaml
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PYTHON = "/usr/bin/python3"
 THREADS = os.cpu_count()
-# Recipe: steps and rounds with all threads, the same on one thread. Short enough for a shared machine.
-STEP_PLAN = {"tiny": (12, 3, 8, 2), "small": (4, 2, 3, 1), "bench-124m": (5, 2, 3, 1)}
+# Recipe: steps of a run, seconds for its rounds with all threads and with one. ROUNDS_MIN are run in any case.
+STEP_PLAN = {"tiny": (16, 30, 12), "small": (4, 60, 10), "bench-124m": (4, 50, 10)}
+ROUNDS_MIN, ROUNDS_MAX = 2, 9
 
 
 class Bench:
@@ -119,49 +122,81 @@ def best_policy(bench):
     spent = {}
     for policy in ("passive", "active"):
         bench.policy = policy
-        spent[policy] = middle(run_torch(bench, "tiny", batches, THREADS)[0]["elapsed"][1:])
+        spent[policy] = run_torch(bench, "tiny", batches, THREADS).seconds
     return min(spent, key=spent.get)
+
+
+class Peer:
+    """Seconds of a step of PyTorch. Its first two steps are slower: it allocates and compiles."""
+
+    def __init__(self, result, threads):
+        self.said = json.loads(result.out)
+        later = self.said["elapsed" if threads > 1 else "processor"][2:]
+        self.seconds, self.peak_bytes = sum(later) / len(later), result.peak_bytes
 
 
 def run_torch(bench, name, batches, threads):
     peer = os.path.join(TOP, "tests", "bench", "torch_peer.py")
-    result = run([PYTHON, peer, bench.recipe(name), bench.weights_of(name), batches, str(threads)],
-                 **torch_settings(threads, bench.policy))
-    return json.loads(result.out), result.peak_bytes
+    return Peer(run([PYTHON, peer, bench.recipe(name), bench.weights_of(name), batches, str(threads)],
+                    **torch_settings(threads, bench.policy)), threads)
 
 
 def middle(values):
     return statistics.median(values)
 
 
-def measure_step(bench, name):
-    steps, rounds, steps_alone, rounds_alone = STEP_PLAN[name]
+def ranged(values, digits=2):
+    """Median [smallest-largest]."""
+    return f"{middle(values):.{digits}f} [{min(values):.{digits}f}-{max(values):.{digits}f}]"
+
+
+def rounds_of(seconds):
+    """Yields while there is time for another round like the ones before."""
+    begin = time.perf_counter()
+    for done in range(ROUNDS_MAX):
+        spent = time.perf_counter() - begin
+        if done >= ROUNDS_MIN and spent + spent / done > seconds:
+            return
+        yield done
+
+
+def step_rounds(bench, name, threads, steps, seconds):
+    """Rounds of PyTorch, the trainer, and the trainer with race checker and poison; the order turns."""
     batches = bench.batches(name, steps)
-    peer, plain, checked = [], [], []
-    for _ in range(rounds):
-        torch, torch_peak = run_torch(bench, name, batches, THREADS)
-        peer.append(middle(torch["elapsed"][1:]))
-        ours = bench.run_train(name, THREADS, "--level", "none", "--unchecked", steps=steps)
-        plain.append(later_steps(ours)[0])
-        checked.append(later_steps(bench.run_train(name, THREADS, "--level", "none", steps=steps))[0])
-    gap = max(abs(a - b) / b for a, b in zip(losses_of(batches), torch["losses"]))
-    batches = bench.batches(name, steps_alone)
-    peer_alone, plain_alone, checked_alone = [], [], []
-    for _ in range(rounds_alone):
-        peer_alone.append(middle(run_torch(bench, name, batches, 1)[0]["processor"][1:]))
-        for options, to in ((["--unchecked"], plain_alone), ([], checked_alone)):
-            to.append(later_steps(bench.run_train(name, 1, "--level", "none", *options, steps=steps_alone))[1])
+    which = 0 if threads > 1 else 1
+    spent = {"torch": [], "plain": [], "checked": []}
+
+    def ours(*options):
+        return later_steps(bench.run_train(name, threads, "--level", "none", *options, steps=steps))[which]
+
+    for done in rounds_of(seconds):
+        for kind in sorted(spent, reverse=done % 2 == 0):
+            if kind == "torch":
+                torch = run_torch(bench, name, batches, threads)
+            spent[kind].append(torch.seconds if kind == "torch" else
+                               ours("--unchecked") if kind == "plain" else ours())
+    gap = max(abs(a - b) / b for a, b in zip(losses_of(batches), torch.said["losses"]))
+    return spent, torch, gap
+
+
+def measure_step(bench, name):
+    steps, seconds, seconds_alone = STEP_PLAN[name]
     work = gflop(bench.config(name))
-    peak, peak_alone = peak_gflops(bench, THREADS), peak_gflops(bench, 1)
-    print(f"{name}, {work:.3g} GFLOP a step; tokens/s of the trainer over PyTorch {torch['torch']}:")
-    for label, ours, ours_checked, theirs, best in (
-            (f"{THREADS} threads, elapsed", plain, checked, peer, peak),
-            ("1 thread, processor time", plain_alone, checked_alone, peer_alone, peak_alone)):
-        ours, ours_checked, theirs = middle(ours), middle(ours_checked), middle(theirs)
-        print(f"  {label}: {theirs / ours:.2f} (with race checker and poison {theirs / ours_checked:.2f}); of the "
-              f"FMA peak {100 * work / ours / best:.0f} %, PyTorch {100 * work / theirs / best:.0f} %")
-    print(f"  peak memory of PyTorch over the trainer's: {torch_peak / ours_peak(bench, name):.2f}; largest relative "
-          f"difference of the losses of {steps} steps: {gap:.1e}", flush=True)
+    print(f"{name}, {work:.3g} GFLOP a step; tokens/s of the trainer over PyTorch:")
+    for threads, label, limit in ((THREADS, f"{THREADS} threads, elapsed", seconds),
+                                  (1, "1 thread, processor time", seconds_alone)):
+        spent, torch, gap = step_rounds(bench, name, threads, steps, limit)
+        peak = peak_gflops(bench, threads)
+        ratio = [theirs / ours for theirs, ours in zip(spent["torch"], spent["plain"])]
+        checked = [theirs / ours for theirs, ours in zip(spent["torch"], spent["checked"])]
+        share, share_torch = (100 * work / min(spent[kind]) / peak for kind in ("plain", "torch"))
+        print(f"  {label}: {ranged(ratio)} in {len(ratio)} rounds; with race checker and poison {ranged(checked)}; "
+              f"of the FMA peak {share:.0f} %, PyTorch {share_torch:.0f} %", flush=True)
+        if threads > 1:
+            ours = ours_peak(bench, name)
+            print(f"  peak memory: PyTorch {torch.peak_bytes >> 20} MiB, trainer {ours >> 20} MiB, ratio "
+                  f"{torch.peak_bytes / ours:.2f}; largest relative difference of the losses of {steps} steps: "
+                  f"{gap:.1e}", flush=True)
 
 
 def ours_peak(bench, name):
@@ -173,15 +208,15 @@ def bench_step(bench, names):
     load = os.getloadavg()[0]
     bench.policy = best_policy(bench)
     settings = " ".join(f"{k}={v}" for k, v in torch_settings(THREADS, bench.policy).items())
-    print(f"settings: {THREADS} threads; PyTorch with {settings}")
+    torch = run([PYTHON, "-c", "import torch; print(torch.__version__)"]).out.strip()
+    print(f"settings: {THREADS} threads; PyTorch {torch} with {settings}")
     print(f"load average before: {load:.1f}" + (", too high to trust elapsed times" if load > 1 else ""), flush=True)
     for name in names or STEP_PLAN:
         measure_step(bench, name)
 
 
 def compare(bench, name, variants, rounds, steps, threads=1):
-    """Processor time of a step over that of the first variant, in percent more: the median over rounds, in which
-    all variants run one after another."""
+    """Processor time of a step over that of the first variant, in percent more: all variants run in each round."""
     base, *others = variants
     more = {label: [] for label in others}
     for _ in range(rounds):
@@ -189,7 +224,7 @@ def compare(bench, name, variants, rounds, steps, threads=1):
                  for label, options in variants.items()}
         for label in others:
             more[label].append(100 * (spent[label] / spent[base] - 1))
-    return {label: middle(values) for label, values in more.items()}
+    return {label: ranged(values, 1) for label, values in more.items()}
 
 
 def bench_trace(bench, names):
@@ -197,16 +232,16 @@ def bench_trace(bench, names):
     print("## Cost of the trace: processor time of a step over the same without a trace, 1 thread, unchecked")
     for name in names or ("nano", "tiny"):
         more = compare(bench, name, {level: ["--unchecked", "--level", level, *trace]
-                                     for level in ("none", "hashes", "full")}, 9, 9 if name == "tiny" else 40)
-        print(f"{name}: hashes {more['hashes']:+.1f} %, full {more['full']:+.1f} %", flush=True)
+                                     for level in ("none", "hashes", "full")}, 7, 9 if name == "tiny" else 40)
+        print(f"{name}: hashes {more['hashes']} %, full {more['full']} %", flush=True)
 
 
 def bench_checks(bench, names):
     print("## Cost of race checker and poison: processor time of a step over the same unchecked, 1 thread")
     for name in names or ("nano", "tiny"):
         more = compare(bench, name, {"without": ["--level", "none", "--unchecked"], "with": ["--level", "none"]},
-                       9, 9 if name == "tiny" else 40)
-        print(f"{name}: {more['with']:+.1f} %", flush=True)
+                       7, 9 if name == "tiny" else 40)
+        print(f"{name}: {more['with']} %", flush=True)
 
 
 def bench_start(bench, names):
@@ -232,38 +267,47 @@ def bench_reference(bench, names):
         command = [program, "--recipe", bench.recipe(name), "--weights", bench.weights_of(name), "--seed", "1",
                    "--threads", "1", "--trace", trace, "--steps"]
         run(command + [str(steps)])  # the text stage fills its cache
-        whole = run(command + [str(steps)]).processor
-        one = run(command + ["1"]).processor
-        rate = gflop(config) * (steps - 1) / (whole - one)
-        print(f"{name}: {rate:.1f} GFLOP/s, {100 * rate / (peak_gflops(bench, 1) / 2):.0f} % of the peak; a run of "
-              f"{steps} steps {1e3 * whole:.0f} ms, of 1 step {1e3 * one:.0f} ms", flush=True)
+        rates = []
+        for _ in range(3):
+            whole = run(command + [str(steps)]).processor
+            one = run(command + ["1"]).processor
+            rates.append(gflop(config) * (steps - 1) / (whole - one))
+        print(f"{name}: {ranged(rates, 1)} GFLOP/s, {100 * middle(rates) / (peak_gflops(bench, 1) / 2):.0f} % of the "
+              f"peak; a run of {steps} steps {1e3 * whole:.0f} ms, of 1 step {1e3 * one:.0f} ms", flush=True)
 
 
 def instructions(bench, program, fault, steps):
     """Instructions of a whole run of pico, counted by callgrind."""
+    trace = os.path.join(bench.work, f"{program}-{fault.replace('/', '-')}-{steps}.jsonl")
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                os.path.join(bench.build, "engine", program), "--recipe", bench.recipe("pico"), "--weights",
                bench.weights_of("pico"), "--seed", "1", "--steps", str(steps), "--threads", "1", "--level", "hashes",
-               "--trace", os.path.join(bench.work, "t.jsonl"), "--fault", fault, "--quiet"]
+               "--trace", trace, "--fault", fault, "--quiet"]
     child = subprocess.run(command, stderr=subprocess.PIPE, check=True)
     return int(re.search(rb"Collected : ([0-9]+)", child.stderr)[1])
 
 
-def bench_twin(bench, _):
-    """Files without sites in kernels cost nothing: the rest of the engine is compiled once, with its sites."""
-    print("## Unarmed cost: instructions of a step of pico over production's (callgrind, -march=x86-64-v3)")
-    production, mutable = "faultline-train-production", "faultline-train"
-    one, two = (instructions(bench, production, "none", steps) for steps in (1, 2))
-    unarmed_one, unarmed_two = (instructions(bench, mutable, "none", steps) for steps in (1, 2))
-    step, unarmed = two - one, unarmed_two - unarmed_one
-    print(f"mutable build, nothing armed: {100 * (unarmed / step - 1):+.3f} % (limit +1 %)", flush=True)
+def kernel_files_with_sites():
     for file in sorted(glob.glob(os.path.join(TOP, "kernels", "*.cu"))):
         with open(file, encoding="utf-8") as text:
-            if "FAULT(" not in text.read():
-                continue
-        name = os.path.relpath(file, TOP)
-        twin = instructions(bench, mutable, "none:" + name, 2) - unarmed_two
-        print(f"twin of {name}: {100 * twin / (2 * step):+.2f} % of a step", flush=True)
+            if "FAULT(" in text.read():
+                yield os.path.relpath(file, TOP)
+
+
+def bench_twin(bench, _):
+    """Files without sites in kernels cost nothing: the rest of the engine is compiled once, with its sites. Counts
+    do not depend on load, so the runs share the processors."""
+    print("## Unarmed cost: instructions of a step of pico over production's (callgrind, -march=x86-64-v3)")
+    production, mutable, files = "faultline-train-production", "faultline-train", list(kernel_files_with_sites())
+    wanted = [(program, "none", steps) for program in (production, mutable) for steps in (1, 2)]
+    wanted += [(mutable, "none:" + file, 2) for file in files]
+    bench.weights_of("pico")
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        one, two, unarmed_one, unarmed_two, *twins = pool.map(lambda run: instructions(bench, *run), wanted)
+    step, unarmed = two - one, unarmed_two - unarmed_one
+    print(f"mutable build, nothing armed: {100 * (unarmed / step - 1):+.3f} % (limit +1 %)", flush=True)
+    for file, twin in zip(files, twins):
+        print(f"twin of {file}: {100 * (twin - unarmed_two) / (2 * step):+.2f} % of a step", flush=True)
 
 
 def main():
