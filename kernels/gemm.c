@@ -19,10 +19,13 @@ enum {
     K_DEPTH_ONE = 384, /* a product up to this deep is not divided: C is written once */
     K_ROWS = 168,
     K_COLS = 1024,
-    /* Up to this many columns (rows) per element of A (B), operands are read where they are; A that
-     * is stored transposed, and so read in short pieces, only up to the smaller number. */
+    /* Up to this many columns (rows) per element of A (B), operands are read where they are; only
+     * up to the smaller number where A is stored transposed, and so read in short pieces, or where
+     * its rows lie a multiple of ALIASING_BYTES apart: more of them share one set of the first
+     * cache than it has room for. */
     UNPACKED_COLS = 256,
-    UNPACKED_COLS_TRANSPOSED = 64,
+    UNPACKED_COLS_SOON = 64,
+    ALIASING_BYTES = 4096,
     UNPACKED_ROWS = 28,
     TILE_COLS_MAX = 64,
     PACK_SLACK = 64,
@@ -392,6 +395,14 @@ static void run_rows(const struct k_gemm_kernel *kernel, const struct problem *p
     }
 }
 
+/* Whether A is packed: it is used often enough, or in a way in which packing is soon paid. */
+static bool packs_a(const struct problem *p, int cols)
+{
+    const bool aliasing = p->a_row % (ALIASING_BYTES / (int)sizeof *p->a) == 0;
+    const bool soon = p->a_step != 1 || aliasing;
+    return cols > (soon ? UNPACKED_COLS_SOON : UNPACKED_COLS) || p->runs != NULL;
+}
+
 static void run_problem(const struct k_gemm_kernel *kernel, const struct problem *whole,
                         struct workspace *w)
 {
@@ -408,8 +419,7 @@ static void run_problem(const struct k_gemm_kernel *kernel, const struct problem
     const int row_runs = set_rows(&p, w);
     const int depth_blocks =
         p.depth <= K_DEPTH_ONE ? p.depth > 0 : (p.depth + K_DEPTH - 1) / K_DEPTH;
-    struct block s = {.pack_a = cols > (p.a_step == 1 ? UNPACKED_COLS : UNPACKED_COLS_TRANSPOSED) ||
-                                p.runs != NULL,
+    struct block s = {.pack_a = packs_a(&p, cols),
                       .pack_b = rows > UNPACKED_ROWS || p.b_col != 1 || p.runs != NULL};
     for (int col = 0; col < cols; col += K_COLS) {
         s.col = p.col_begin + col;
