@@ -30,6 +30,16 @@ const char *dev_status_text(enum dev_status status)
     return texts[status];
 }
 
+const char *dev_sched_name(enum dev_sched sched)
+{
+    static const char *const names[] = {
+#define DEV_ROW_(upper, lower) #lower,
+        DEV_SCHEDS(DEV_ROW_)
+#undef DEV_ROW_
+    };
+    return names[sched];
+}
+
 enum dev_status dev_fail(dev *d, enum dev_status status, const char *format, ...)
 {
     va_list args;
@@ -67,7 +77,7 @@ static bool makes_sense(const struct dev_conf *conf)
 {
     return conf->threads >= 1 && conf->threads <= DEV_POOL_THREADS_MAX &&
            conf->heap_bytes >= DEV_GRANULE && conf->sched >= DEV_SCHED_FIFO &&
-           conf->sched <= DEV_SCHED_PCT && conf->kind == DEV_KIND_HOST;
+           conf->sched < DEV_SCHED_COUNT && conf->kind == DEV_KIND_HOST;
 }
 
 static void set_up(dev *d, const struct dev_conf *conf)
@@ -86,7 +96,7 @@ static void set_up(dev *d, const struct dev_conf *conf)
         d->args_bytes[i] = k_kernel_at((enum k_id)i)->args_bytes;
     }
     dev_checker_init(&d->checker);
-    dev_sched_open(d);
+    d->where = "";
 }
 
 enum dev_status dev_open(const struct dev_conf *conf, dev **out)
@@ -209,6 +219,12 @@ const struct dev_race *dev_races(const dev *d, size_t *count)
 {
     *count = d->checker.found_count;
     return d->checker.found;
+}
+
+const struct dev_aim *dev_race_aims(const dev *d, size_t *count)
+{
+    *count = d->checker.pair_count;
+    return d->checker.pairs;
 }
 
 uint64_t dev_race_count(const dev *d)

@@ -41,11 +41,27 @@ typedef struct dev dev;
 typedef int dev_stream; /* 0 is never a stream */
 typedef int dev_event;  /* 0 is never an event */
 
-/* How queued operations are interleaved with the host. All are functions of (program, seed). */
+/* How queued operations are interleaved with the host. All but THREADS are functions of (program,
+ * seed): FIFO runs each operation at once, in issue order (launch-blocking). LAZY runs streams only
+ * while the host waits; the seed draws how far ahead each. RANDOM makes a fair choice of who goes
+ * on after each call and each tile of an operation. PCT gives random priorities to host and
+ * streams, redrawn every 1, 3, 10 or all steps, in one run of four with a change inside an
+ * operation. AIMED runs at once, but holds one operation of each pair in `aims` until the other one
+ * has run. THREADS is a thread per stream, interleaved by the machine. */
+#define DEV_SCHEDS(X)                                                                              \
+    X(FIFO, fifo) X(LAZY, lazy) X(RANDOM, random) X(PCT, pct) X(AIMED, aimed) X(THREADS, threads)
 enum dev_sched {
-    DEV_SCHED_FIFO, /* each operation at once, in issue order (launch-blocking) */
-    DEV_SCHED_LAZY, /* streams run only while the host waits; the seed draws how far ahead each */
-    DEV_SCHED_PCT   /* random priorities of host and streams, redrawn every 1, 3, 10 or all steps */
+#define DEV_ROW_(upper, lower) DEV_SCHED_##upper,
+    DEV_SCHEDS(DEV_ROW_)
+#undef DEV_ROW_
+        DEV_SCHED_COUNT
+};
+const char *dev_sched_name(enum dev_sched sched); /* "fifo" */
+
+/* Operations by number, as struct dev_race names them: `held` waits until `until` has run or until
+ * nothing else can run. */
+struct dev_aim {
+    uint64_t held, until;
 };
 
 /* Where operations run. */
@@ -53,19 +69,38 @@ enum dev_kind {
     DEV_KIND_HOST /* on this processor, streams as queues under a seeded scheduler */
 };
 
+/* Something that happened on the device, for a timeline. */
+enum dev_moment_kind {
+    DEV_MOMENT_ISSUE, /* the host enqueued an operation, or touches pinned memory */
+    DEV_MOMENT_RUN    /* the last tile of an operation ran */
+};
+struct dev_moment {
+    enum dev_moment_kind kind;
+    uint64_t op;              /* number of the operation */
+    const char *what, *where; /* operation and source line, "" when unknown */
+    const char *stream;       /* "host" for the host */
+    int step;
+};
+typedef void dev_watch_fn(void *context, const struct dev_moment *moment);
+
+enum { DEV_AIMS_MAX = 1024 };
 struct dev_conf {
     enum dev_kind kind;
     size_t heap_bytes;   /* exact budget of device memory */
     size_t pinned_bytes; /* exact budget of pinned host memory */
     enum dev_sched sched;
     uint64_t seed;
-    int threads;      /* host threads that share the rows of one operation, >= 1 */
-    bool check_races; /* happens-before checker on */
-    bool poison;      /* fill blocks with NaN when handed out and when freed */
-    int oom_step;     /* test hook: the first dev_malloc of this step fails once with EOOM although
-                       * memory is there, as a competing process would cause; 0 = never. Not
-                       * counted as spurious. */
-    char *why;        /* receives a sentence when dev_open fails; may be NULL */
+    int threads;                /* host threads that share the rows of one operation, >= 1 */
+    bool check_races;           /* happens-before checker on */
+    bool poison;                /* fill blocks with NaN when handed out and when freed */
+    const struct dev_aim *aims; /* of DEV_SCHED_AIMED; kept by reference */
+    size_t aim_count;           /* up to DEV_AIMS_MAX */
+    dev_watch_fn *watch; /* told of each moment, NULL = nobody; not under DEV_SCHED_THREADS */
+    void *watch_context;
+    int oom_step; /* test hook: the first dev_malloc of this step fails once with EOOM although
+                   * memory is there, as a competing process would cause; 0 = never. Not
+                   * counted as spurious. */
+    char *why;    /* receives a sentence when dev_open fails; may be NULL */
     size_t why_bytes;
 };
 
@@ -160,12 +195,37 @@ struct dev_race {
     enum dev_mode first_mode, second_mode;
     const char *buffer; /* name of the allocation */
     int first_step, second_step;
+    const char *first_where, *second_where; /* source lines, "" when unknown */
+    uint64_t first_op, second_op; /* numbers of the operations, the same in every schedule */
 };
 /* Pairs found so far, each (first_what, second_what, buffer) once; *count never shrinks. The array
  * is owned by d and valid until the next call on d. */
 const struct dev_race *dev_races(const dev *d, size_t *count);
 /* All unordered pairs counted, repeats included. */
 uint64_t dev_race_count(const dev *d);
+/* The first DEV_AIMS_MAX of them, repeats included: what a later run can aim at. */
+const struct dev_aim *dev_race_aims(const dev *d, size_t *count);
 /* A hash of the order in which operations ran, host calls included: equal for equal (program,
  * seed). */
 uint64_t dev_schedule_hash(const dev *d);
+
+/* Notes the source line of the next call and numbers it. Returns d. */
+dev *dev_at(dev *d, const char *where);
+
+/* Each call below carries its source line, so that a race can be shown by it. */
+#define DEV_TEXT_(line) #line
+#define DEV_LINE_(line) DEV_TEXT_(line)
+#define DEV_HERE_ __FILE__ ":" DEV_LINE_(__LINE__)
+#define dev_record(d, ...) dev_record(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_wait(d, ...) dev_wait(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_sync_event(d, ...) dev_sync_event(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_sync_stream(d, ...) dev_sync_stream(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_sync_all(d) dev_sync_all(dev_at(d, DEV_HERE_))
+#define dev_launch(d, ...) dev_launch(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_gemm(d, ...) dev_gemm(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_copy(d, ...) dev_copy(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_fill(d, ...) dev_fill(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_host(d, ...) dev_host(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_malloc(d, ...) dev_malloc(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_free(d, ...) dev_free(dev_at(d, DEV_HERE_), __VA_ARGS__)
+#define dev_free_deferred(d, ...) dev_free_deferred(dev_at(d, DEV_HERE_), __VA_ARGS__)

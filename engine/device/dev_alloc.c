@@ -89,7 +89,7 @@ static enum dev_status put_cached(dev *d, int block)
     d->cached_bytes += b->bytes;
     dev_list_prepend(&d->heap, cache_bin(d, b), block);
     if (d->conf.poison && status == DEV_OK) {
-        status = dev_poison(d, b->home, address(d, block), b->bytes, b->what);
+        status = dev_poison(d, b->home, address(d, block), b->bytes, b->what, b->freed);
         b->poisoned = status == DEV_OK;
         mark_need(d, b, b->home);
     }
@@ -309,7 +309,8 @@ static enum dev_status hand_out(dev *d, dev_stream stream, int block, const char
     const size_t used = d->live_bytes + d->pending_bytes + d->deferred_bytes;
     d->peak_bytes = used > d->peak_bytes ? used : d->peak_bytes;
     if (d->conf.poison && !b->poisoned) {
-        status = dev_poison(d, stream, (void *)lo, b->bytes, what);
+        status = dev_poison(d, stream, (void *)lo, b->bytes, what,
+                            (struct dev_origin){d->number, d->where});
     }
     b->poisoned = false;
     *out = (void *)lo;
@@ -389,6 +390,7 @@ enum dev_status dev_free(dev *d, void *ptr)
     if (FAULT(dev_free_return, true)) {
         const int block = place->block;
         dev_places_remove(&d->live, place);
+        d->heap.blocks[block].freed = (struct dev_origin){d->number, d->where};
         d->live_bytes -= d->heap.blocks[block].bytes;
         status = release(d, block);
     }
@@ -411,6 +413,7 @@ enum dev_status dev_free_deferred(dev *d, void *ptr)
     d->live_bytes -= b->bytes;
     d->deferred_bytes += b->bytes;
     b->state = DEV_BLOCK_DEFERRED;
+    b->freed = (struct dev_origin){d->number, d->where};
     b->step = d->step;
     dev_list_append(&d->heap, &d->deferred, block);
     check_conservation(d);

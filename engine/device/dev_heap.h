@@ -23,6 +23,12 @@ enum dev_block_state {
     DEV_BLOCK_SPARE     /* no block: an unused entry of the table */
 };
 
+/* The API call that something goes back to. */
+struct dev_origin {
+    uint64_t call;
+    const char *where; /* source line */
+};
+
 /* A stretch of the budget. prev and next are neighbours by address; list_prev and list_next belong
  * to the list of the block's state. */
 struct dev_block {
@@ -35,8 +41,9 @@ struct dev_block {
     uint64_t need[DEV_ACTORS];  /* operations of each stream that precede the free ... */
     uint64_t clock[DEV_ACTORS]; /* ... and the race checker's clock of that moment */
     const char *what;
-    int step;      /* in which it was deferred */
-    bool poisoned; /* holds nothing but poison */
+    struct dev_origin freed; /* by which call */
+    int step;                /* in which it was deferred */
+    bool poisoned;           /* holds nothing but poison */
 };
 
 /* Heads and tails of a list of blocks. */

@@ -1,5 +1,6 @@
-/* The host back end: memory of the process, operations executed one at a time, their rows shared by
- * the pool's threads. Called by dev.c and dev_sched.c; must not know queues, events or blocks. */
+/* The host back end: memory of the process, one tile of an operation executed at a time, its rows
+ * shared by the pool's threads. Called by dev.c and dev_sched.c; must not know queues, events or
+ * blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +19,23 @@ struct part_context {
     const struct dev_op *op;
 };
 
-static size_t part_begin(size_t count, int part, int parts)
+struct range {
+    size_t begin, end;
+};
+
+static size_t share_begin(size_t count, int part, int parts)
 {
     return count / (size_t)parts * (size_t)part +
            count % (size_t)parts * (size_t)part / (size_t)parts;
+}
+
+/* What one part of this tile covers of `count` things: an even share of the tile's share. */
+static struct range range_of(const struct dev_op *op, size_t count, int part, int parts)
+{
+    const size_t begin = share_begin(count, op->tile, op->tiles);
+    const size_t size = share_begin(count, op->tile + 1, op->tiles) - begin;
+    return (struct range){begin + share_begin(size, part, parts),
+                          begin + share_begin(size, part + 1, parts)};
 }
 
 static void launch_part(void *context, int part, int parts, int thread)
@@ -29,34 +43,41 @@ static void launch_part(void *context, int part, int parts, int thread)
     (void)thread;
     const struct part_context *c = context;
     const struct dev_op *op = c->op;
-    const size_t rows = (size_t)op->u.launch.call->rows;
-    c->d->rows_fn[op->u.launch.kernel](op->u.launch.call->args, (int)part_begin(rows, part, parts),
-                                       (int)part_begin(rows, part + 1, parts));
+    const struct range rows = range_of(op, (size_t)op->u.launch.call->rows, part, parts);
+    if (rows.begin < rows.end) {
+        c->d->rows_fn[op->u.launch.kernel](op->u.launch.call->args, (int)rows.begin, (int)rows.end);
+    }
 }
 
 static void gemm_part(void *context, int part, int parts, int thread)
 {
     const struct part_context *c = context;
-    k_gemm_part(&c->op->u.gemm, part, parts, c->d->workspace[thread]);
+    const struct dev_op *op = c->op;
+    k_gemm_part(&op->u.gemm, op->tile * parts + part, op->tiles * parts, c->d->workspace[thread]);
 }
 
 static void copy_part(void *context, int part, int parts, int thread)
 {
     (void)thread;
     const struct dev_op *op = ((const struct part_context *)context)->op;
-    const size_t begin = part_begin(op->u.move.bytes, part, parts);
-    const size_t end = part_begin(op->u.move.bytes, part + 1, parts);
-    memcpy(op->u.move.dst + begin, op->u.move.src + begin, end - begin);
+    const struct range r = range_of(op, op->u.move.bytes, part, parts);
+    memcpy(op->u.move.dst + r.begin, op->u.move.src + r.begin, r.end - r.begin);
 }
 
 static void fill_part(void *context, int part, int parts, int thread)
 {
     (void)thread;
     const struct dev_op *op = ((const struct part_context *)context)->op;
-    const size_t begin = part_begin(op->u.move.bytes, part, parts);
-    const size_t end = part_begin(op->u.move.bytes, part + 1, parts);
-    memset(op->u.move.dst + begin, op->u.move.byte, end - begin);
+    const struct range r = range_of(op, op->u.move.bytes, part, parts);
+    memset(op->u.move.dst + r.begin, op->u.move.byte, r.end - r.begin);
 }
+
+static dev_part_fn *const part_fns[] = {
+    [DEV_OP_LAUNCH] = launch_part,
+    [DEV_OP_GEMM] = gemm_part,
+    [DEV_OP_COPY] = copy_part,
+    [DEV_OP_FILL] = fill_part,
+};
 
 static int parts_of(const dev *d, const struct dev_op *op)
 {
@@ -77,39 +98,42 @@ static int parts_of(const dev *d, const struct dev_op *op)
 
 void dev_execute(dev *d, const struct dev_op *op)
 {
-    static dev_part_fn *const part_fns[] = {
-        [DEV_OP_LAUNCH] = launch_part,
-        [DEV_OP_GEMM] = gemm_part,
-        [DEV_OP_COPY] = copy_part,
-        [DEV_OP_FILL] = fill_part,
-    };
     struct part_context context = {d, op};
     eng_assert(op->kind != DEV_OP_WAIT);
     dev_pool_run(d->pool, part_fns[op->kind], &context, parts_of(d, op));
+}
+
+void dev_execute_alone(dev *d, const struct dev_op *op, int workspace)
+{
+    struct part_context context = {d, op};
+    eng_assert(op->kind != DEV_OP_WAIT);
+    part_fns[op->kind](&context, 0, 1, workspace);
 }
 
 static enum dev_status open_host(dev *d)
 {
     d->slab = dev_map_open(d->slab_bytes);
     d->pinned = d->pinned_mapped > 0 ? dev_map_open(d->pinned_mapped) : NULL;
-    d->pool = dev_pool_create(d->conf.threads);
-    d->workspace = calloc((size_t)d->conf.threads, sizeof *d->workspace);
+    d->workspaces = d->conf.sched == DEV_SCHED_THREADS ? DEV_ACTORS : d->conf.threads;
+    d->pool = dev_pool_create(d->conf.sched == DEV_SCHED_THREADS ? 1 : d->conf.threads);
+    d->workspace = calloc((size_t)d->workspaces, sizeof *d->workspace);
     if (d->slab == NULL || (d->pinned == NULL && d->pinned_mapped > 0) || d->pool == NULL ||
         d->workspace == NULL) {
         return DEV_EHOSTMEM;
     }
-    for (int i = 0; i < d->conf.threads; i++) {
+    for (int i = 0; i < d->workspaces; i++) {
         d->workspace[i] = dev_map_open(k_gemm_workspace_bytes());
         if (d->workspace[i] == NULL) {
             return DEV_EHOSTMEM;
         }
     }
-    return DEV_OK;
+    return dev_policy_open(d);
 }
 
 static void close_host(dev *d)
 {
-    for (int i = 0; d->workspace != NULL && i < d->conf.threads; i++) {
+    dev_policy_close(d);
+    for (int i = 0; d->workspace != NULL && i < d->workspaces; i++) {
         dev_map_close(d->workspace[i], k_gemm_workspace_bytes());
     }
     free(d->workspace);
@@ -120,9 +144,9 @@ static void close_host(dev *d)
 
 static enum dev_status stream_open(dev *d, dev_stream stream)
 {
-    (void)d;
-    (void)stream;
-    return DEV_OK;
+    return dev_threads_start(d, stream)
+               ? DEV_OK
+               : dev_fail(d, DEV_EHOSTMEM, "stream %d: a thread cannot be started", stream);
 }
 
 /* Queues know what they have done. */
@@ -140,6 +164,6 @@ const struct dev_backend dev_host_backend = {
     .enqueue = dev_sched_enqueue,
     .mark = mark,
     .passed = dev_sched_passed,
-    .run_until = dev_sched_run_until,
-    .yield = dev_sched_yield,
+    .run_until = dev_policy_run_until,
+    .yield = dev_policy_yield,
 };

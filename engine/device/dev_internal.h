@@ -1,6 +1,8 @@
 /* The insides of a device, shared by its files. Included by dev_*.c alone. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "dev.h"
 #include "dev_clock.h"
 #include "dev_heap.h"
@@ -12,8 +14,24 @@ enum {
     DEV_SPANS_MAX = 32, /* spans of one operation */
     DEV_EVENTS_MAX = 4096,
     DEV_PINNED_MAX = 1024,
-    DEV_PINNED_ALIGN = 64
+    DEV_PINNED_ALIGN = 64,
+    DEV_TILES_MAX = 4 /* parts an operation may be interrupted between */
 };
+
+/* The device's own files call each other without naming a source line. */
+#undef dev_record
+#undef dev_wait
+#undef dev_sync_event
+#undef dev_sync_stream
+#undef dev_sync_all
+#undef dev_launch
+#undef dev_gemm
+#undef dev_copy
+#undef dev_fill
+#undef dev_host
+#undef dev_malloc
+#undef dev_free
+#undef dev_free_deferred
 
 enum dev_op_kind { DEV_OP_LAUNCH, DEV_OP_GEMM, DEV_OP_COPY, DEV_OP_FILL, DEV_OP_WAIT };
 
@@ -34,7 +52,11 @@ struct dev_op {
     int step; /* in which it was issued */
     struct dev_op *next;
     const char *what;
-    size_t work; /* bytes touched or their worth in arithmetic: whether sharing it pays */
+    const char *where; /* source line of the call that issued it */
+    uint64_t id;       /* its number, see dev_operation() */
+    uint64_t order;    /* place in the order of issue */
+    int tiles, tile;   /* parts it is run in, and those already run */
+    size_t work;       /* bytes touched or their worth in arithmetic: whether sharing it pays */
     union {
         struct {
             enum k_id kernel;
@@ -60,7 +82,8 @@ struct dev_op_chunk {
 struct dev_queue {
     const char *name;
     struct dev_op *head, *tail;
-    uint64_t issued, done; /* operations so far */
+    uint64_t issued;       /* operations so far */
+    _Atomic uint64_t done; /* of those; written by the stream's thread under DEV_SCHED_THREADS */
 };
 
 /* What a record captured. */
@@ -88,6 +111,15 @@ struct dev_places {
 struct dev_cache {
     struct dev_list bins[DEV_HEAP_BINS];
 };
+
+/* Pairs to run the wrong way round. */
+struct dev_aiming {
+    struct dev_aim *aims; /* by held; an aim that is over has until 0 */
+    size_t count, left;
+    uint64_t touching; /* the host is in the middle of this access, 0 = it is not */
+};
+
+struct dev_workers;
 
 /* What differs between back ends. Checks of arguments, race checker and allocator are shared. A
  * call that returns nothing reports a failure through dev_break(). */
@@ -127,12 +159,21 @@ struct dev {
     int priority[DEV_ACTORS];
     int redraw_period; /* steps between draws, 0 = one draw a run */
     int steps_since_draw;
+    int depth; /* changes of priority inside operations between draws: 0 or 1 */
+    uint64_t tiles_run, tiles_before; /* since the last draw, and between the two before */
+    uint64_t change_at; /* tile at which the running stream becomes the least urgent */
     uint64_t schedule_hash;
     uint64_t calls; /* points at which the scheduler was asked: place of the host in the schedule */
+    uint64_t issues; /* operations issued on all streams */
+    uint64_t number; /* of the API call at hand */
+    const char *where;
+    struct dev_aiming aiming;
+    struct dev_workers *workers; /* DEV_SCHED_THREADS only */
 
     /* execution */
     dev_pool *pool;
     void **workspace; /* one per thread */
+    int workspaces;
     k_rows_fn *rows_fn[K_ID_COUNT];
     size_t args_bytes[K_ID_COUNT];
     struct dev_call last_call[K_ID_COUNT]; /* of each kernel's latest launch */
@@ -164,6 +205,13 @@ void dev_break(dev *d, enum dev_status status, const char *format, ...)
 /* Replaces stream 0 by the current one and checks that it exists and that the device works. */
 enum dev_status dev_resolve_stream(dev *d, dev_stream *stream, const char *what);
 
+/* Number of the operation that the API call at hand issues: the same in every schedule. Poison is
+ * an operation of its own, numbered by the call that took or freed the block. */
+static inline uint64_t dev_operation(uint64_t call, bool poison)
+{
+    return 2 * call + poison;
+}
+
 /* To the back end. */
 static inline void dev_enqueue(dev *d, dev_stream stream, struct dev_op *op)
 {
@@ -192,19 +240,48 @@ void dev_tick(dev *d, dev_stream stream);
 /* dev_sched.c: operations, taken and given back, and what the host back end does with them. */
 struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what); /* NULL: no memory */
 void dev_op_put(dev *d, struct dev_op *op);
-void dev_sched_open(dev *d);
+/* Whether the first operation of a stream exists and waits for nothing. */
+bool dev_ready(const dev *d, dev_stream stream);
+/* Runs the next tile of a stream that is ready. */
+void dev_run_tile(dev *d, dev_stream stream);
 void dev_sched_close(dev *d); /* drops queues */
-void dev_draw_priorities(dev *d);
 void dev_sched_enqueue(dev *d, dev_stream stream, struct dev_op *op);
 bool dev_sched_passed(const dev *d, struct dev_point point);
-void dev_sched_run_until(dev *d, struct dev_point point);
-void dev_sched_yield(dev *d);
 
-/* dev_host.c: executes one operation, on the pool. */
+/* dev_policy.c: which stream goes on. */
+enum dev_status dev_policy_open(dev *d);
+void dev_policy_close(dev *d);
+void dev_policy_run_until(dev *d, struct dev_point point);
+void dev_policy_yield(dev *d);
+void dev_policy_issued(dev *d, dev_stream stream, struct dev_op *op); /* op is its last one */
+void dev_draw_priorities(dev *d);
+void dev_policy_step(dev *d); /* a training step begins */
+
+/* dev_aim.c: operations held until another one has run. */
+enum dev_status dev_aim_open(dev *d);
+void dev_aim_close(dev *d);
+bool dev_aim_holds(const dev *d, const struct dev_op *op);
+void dev_aim_release(dev *d, const struct dev_op *op); /* gives up on what holds it */
+void dev_aim_ran(dev *d, uint64_t operation);
+void dev_aim_settle(dev *d); /* the host is at a new call: the access before is over */
+
+/* dev_threads.c: a thread per stream. */
+enum dev_status dev_threads_open(dev *d);
+void dev_threads_close(dev *d); /* the queues must be empty */
+bool dev_threads_start(dev *d, dev_stream stream);
+void dev_threads_lock(const dev *d);   /* guards queues and spare operations; nothing without */
+void dev_threads_unlock(const dev *d); /* threads */
+void dev_threads_wake(dev *d);
+void dev_threads_wait(dev *d, struct dev_point point);
+
+/* dev_host.c: executes one tile of an operation, on the pool. */
 void dev_execute(dev *d, const struct dev_op *op);
+/* Executes a whole operation on the calling thread with its own workspace. */
+void dev_execute_alone(dev *d, const struct dev_op *op, int workspace);
 
 /* dev_ops.c: a fill of a block that is not, or not yet, live. */
-enum dev_status dev_poison(dev *d, dev_stream stream, void *ptr, size_t bytes, const char *what);
+enum dev_status dev_poison(dev *d, dev_stream stream, void *ptr, size_t bytes, const char *what,
+                           struct dev_origin origin);
 
 /* dev_alloc.c */
 enum dev_status dev_memory_open(dev *d);

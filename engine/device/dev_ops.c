@@ -64,18 +64,28 @@ static enum dev_status check_spans(dev *d, const char *what, const struct dev_sp
     return DEV_OK;
 }
 
+/* What an operation declares. */
+struct declared {
+    const char *what, *where;
+    uint64_t op;
+    const struct dev_span *spans;
+    size_t count;
+    const char *buffers[DEV_SPANS_MAX];
+};
+
 /* Tells the race checker. Happens at issue, so what it finds does not depend on the schedule. */
-static bool judge(dev *d, int actor, const char *what, const struct dev_span *spans, size_t count,
-                  const char *const *buffers)
+static bool judge(dev *d, int actor, const struct declared *of)
 {
-    for (size_t i = 0; d->conf.check_races && i < count; i++) {
+    for (size_t i = 0; d->conf.check_races && i < of->count; i++) {
         const struct dev_use use = {
             .actor = actor,
-            .ptr = spans[i].ptr,
-            .bytes = spans[i].bytes,
-            .mode = spans[i].mode,
-            .what = what,
-            .buffer = buffers[i],
+            .ptr = of->spans[i].ptr,
+            .bytes = of->spans[i].bytes,
+            .mode = of->spans[i].mode,
+            .what = of->what,
+            .where = of->where,
+            .buffer = of->buffers[i],
+            .op = of->op,
             .step = d->step,
         };
         if (!dev_checker_access(&d->checker, &use)) {
@@ -85,13 +95,18 @@ static bool judge(dev *d, int actor, const char *what, const struct dev_span *sp
     return true;
 }
 
-/* What an operation declares. */
-struct declared {
-    const char *what;
-    const struct dev_span *spans;
-    size_t count;
-    const char *buffers[DEV_SPANS_MAX];
-};
+static void tell(const dev *d, const struct declared *of, const char *stream)
+{
+    if (d->conf.watch != NULL) {
+        const struct dev_moment moment = {.kind = DEV_MOMENT_ISSUE,
+                                          .op = of->op,
+                                          .what = of->what,
+                                          .where = of->where,
+                                          .stream = stream,
+                                          .step = d->step};
+        d->conf.watch(d->conf.watch_context, &moment);
+    }
+}
 
 /* Checks everything that is common, then takes an operation. *stream is resolved. */
 static enum dev_status begin(dev *d, dev_stream *stream, enum dev_op_kind kind,
@@ -104,6 +119,8 @@ static enum dev_status begin(dev *d, dev_stream *stream, enum dev_op_kind kind,
     if (status != DEV_OK) {
         return status;
     }
+    use->where = d->where;
+    use->op = dev_operation(d->number, false);
     *out = dev_op_take(d, kind, use->what);
     if (*out == NULL) {
         return dev_fail(d, DEV_EHOSTMEM, "%s: host memory exhausted", use->what);
@@ -115,7 +132,10 @@ static enum dev_status issue(dev *d, dev_stream stream, const struct declared *u
                              struct dev_op *op)
 {
     dev_tick(d, stream);
-    const bool judged = judge(d, stream, use->what, use->spans, use->count, use->buffers);
+    const bool judged = judge(d, stream, use);
+    op->where = use->where;
+    op->id = use->op;
+    tell(d, use, d->queue[stream].name);
     dev_enqueue(d, stream, op);
     return judged ? d->failed
                   : dev_fail(d, DEV_EHOSTMEM, "%s: race checker: host memory exhausted", use->what);
@@ -276,11 +296,17 @@ enum dev_status dev_fill(dev *d, dev_stream stream, void *dst, unsigned char byt
     return issue(d, stream, &use, op);
 }
 
-enum dev_status dev_poison(dev *d, dev_stream stream, void *ptr, size_t bytes, const char *buffer)
+enum dev_status dev_poison(dev *d, dev_stream stream, void *ptr, size_t bytes, const char *buffer,
+                           struct dev_origin origin)
 {
     enum { POISON = 0xFF }; /* a NaN in fp32 and bf16 */
     const struct dev_span span = {ptr, bytes, DEV_WRITE};
-    const struct declared use = {"poison", &span, 1, {buffer}};
+    const struct declared use = {.what = "poison",
+                                 .where = origin.where,
+                                 .op = dev_operation(origin.call, true),
+                                 .spans = &span,
+                                 .count = 1,
+                                 .buffers = {buffer}};
     struct dev_op *op = dev_op_take(d, DEV_OP_FILL, use.what);
     if (op == NULL) {
         return dev_fail(d, DEV_EHOSTMEM, "poison of '%s': host memory exhausted", buffer);
@@ -293,18 +319,24 @@ enum dev_status dev_host(dev *d, const void *ptr, size_t bytes, enum dev_mode mo
                          const char *what)
 {
     const struct dev_span span = {ptr, bytes, mode};
-    const char *buffer = "";
-    const enum dev_status status = check_spans(d, what, &span, 1, &buffer);
+    struct declared use = {.what = what,
+                           .where = d->where,
+                           .op = dev_operation(d->number, false),
+                           .spans = &span,
+                           .count = 1};
+    const enum dev_status status = check_spans(d, what, &span, 1, use.buffers);
     if (status != DEV_OK) {
         return status;
     }
     if (bytes > 0 && !in_pinned(d, ptr)) {
         return dev_fail(d, DEV_EARG, "%s: '%s' is device memory, out of the host's reach", what,
-                        buffer);
+                        use.buffers[0]);
     }
     d->checker.clock[DEV_HOST].at[DEV_HOST]++;
-    const bool judged = judge(d, DEV_HOST, what, &span, 1, &buffer);
+    const bool judged = judge(d, DEV_HOST, &use);
     dev_yield(d);
+    tell(d, &use, "host");
+    d->aiming.touching = use.op;
     return judged ? DEV_OK
                   : dev_fail(d, DEV_EHOSTMEM, "%s: race checker: host memory exhausted", what);
 }

@@ -20,6 +20,7 @@ void dev_checker_fini(struct dev_checker *c)
     }
     free(c->segments);
     free(c->found);
+    free(c->pairs);
     memset(c, 0, sizeof *c);
 }
 
@@ -174,6 +175,21 @@ static bool is_known(const struct dev_checker *c, const struct dev_race *race)
     return false;
 }
 
+static void keep_pair(struct dev_checker *c, struct dev_aim pair)
+{
+    if (c->pair_count == c->pair_capacity) {
+        const size_t capacity = c->pair_capacity == 0 ? 16 : 2 * c->pair_capacity;
+        struct dev_aim *grown =
+            capacity > DEV_AIMS_MAX ? NULL : realloc(c->pairs, capacity * sizeof *grown);
+        if (grown == NULL) {
+            return;
+        }
+        c->pairs = grown;
+        c->pair_capacity = capacity;
+    }
+    c->pairs[c->pair_count++] = pair;
+}
+
 static void report(struct dev_checker *c, const struct dev_use *use, struct other other)
 {
     const struct dev_race race = {
@@ -186,8 +202,13 @@ static void report(struct dev_checker *c, const struct dev_use *use, struct othe
         .buffer = use->buffer,
         .first_step = other.access->step,
         .second_step = use->step,
+        .first_where = other.access->where,
+        .second_where = use->where,
+        .first_op = other.access->op,
+        .second_op = use->op,
     };
     c->total++;
+    keep_pair(c, (struct dev_aim){race.first_op, race.second_op});
     if (c->found_count >= DEV_RACES_MAX || is_known(c, &race)) {
         return;
     }
@@ -231,11 +252,20 @@ static void judge(struct dev_checker *c, const struct dev_use *use, const struct
     }
 }
 
+static struct dev_access access_of(const struct dev_checker *c, const struct dev_use *use)
+{
+    return (struct dev_access){.clock = c->clock[use->actor].at[use->actor],
+                               .what = use->what,
+                               .where = use->where,
+                               .op = use->op,
+                               .step = use->step};
+}
+
 static void remember_write(struct dev_checker *c, struct dev_region *r, const struct dev_use *use,
                            size_t begin, size_t end)
 {
     struct dev_segment *s = &c->segments[r->ranges[begin].segment];
-    s->write = (struct dev_access){c->clock[use->actor].at[use->actor], use->what, use->step};
+    s->write = access_of(c, use);
     s->writer = use->actor;
     s->readers = 0;
     if (end - begin == 1) {
@@ -251,7 +281,7 @@ static void remember_write(struct dev_checker *c, struct dev_region *r, const st
 static void remember_read(struct dev_checker *c, const struct dev_region *r,
                           const struct dev_use *use, size_t begin, size_t end)
 {
-    const struct dev_access access = {c->clock[use->actor].at[use->actor], use->what, use->step};
+    const struct dev_access access = access_of(c, use);
     for (size_t i = begin; i < end; i++) {
         struct dev_segment *s = &c->segments[r->ranges[i].segment];
         s->read[use->actor] = access;

@@ -14,7 +14,8 @@ enum { DEV_REGIONS = 2, DEV_RACES_MAX = 256 };
 /* The last access of one kind; clock 0 = none. */
 struct dev_access {
     uint64_t clock;
-    const char *what;
+    const char *what, *where;
+    uint64_t op;
     int step;
 };
 
@@ -46,6 +47,8 @@ struct dev_checker {
     int segment_capacity, spare;
     struct dev_race *found;
     size_t found_count, found_capacity;
+    struct dev_aim *pairs;
+    size_t pair_count, pair_capacity;
     uint64_t total;
 };
 
@@ -55,7 +58,8 @@ struct dev_use {
     const void *ptr;
     size_t bytes;
     enum dev_mode mode;
-    const char *what, *buffer;
+    const char *what, *where, *buffer;
+    uint64_t op;
     int step;
 };
 

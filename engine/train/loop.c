@@ -13,6 +13,7 @@
 #include "eval.h"
 #include "fault.h"
 #include "stats.h"
+#include "timeline.h"
 #include "trainer.h"
 #include "update.h"
 
@@ -413,6 +414,9 @@ enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic
     if (status == ENG_OK) {
         status = closed;
         local = last;
+    }
+    if (status == ENG_OK) {
+        status = eng_timeline_status(t->timeline, &local);
     }
     if (status != ENG_OK) {
         *error = local;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@ enum option_id {
     OPT_FAULT,
     OPT_SCHEDULE,
     OPT_SCHEDULE_SEED,
+    OPT_AIM,
+    OPT_TIMELINE,
     OPT_THREADS,
     OPT_DRIVER,
     OPT_BUDGET,
@@ -47,6 +50,8 @@ static const struct option table[] = {
     {"fault", required_argument, NULL, OPT_FAULT},
     {"schedule", required_argument, NULL, OPT_SCHEDULE},
     {"schedule-seed", required_argument, NULL, OPT_SCHEDULE_SEED},
+    {"aim", required_argument, NULL, OPT_AIM},
+    {"timeline", required_argument, NULL, OPT_TIMELINE},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"driver", required_argument, NULL, OPT_DRIVER},
     {"budget", required_argument, NULL, OPT_BUDGET},
@@ -78,8 +83,15 @@ const char *eng_options_help(void)
            "  --contents              put token ids, labels, positions, segments into the trace\n"
            "  --fault SPEC            arm id[:dose][@step], none, or none:FILE; default\n"
            "                          $FAULTLINE_FAULT\n"
-           "  --schedule KIND         how streams interleave: fifo (default), lazy, pct\n"
+           "  --schedule KIND         how streams interleave: fifo (default), lazy, random, pct, "
+           "aimed,\n"
+           "                          threads; all but threads replay bit for bit\n"
            "  --schedule-seed N       seed of that (default 1)\n"
+           "  --aim A:B[,A:B...]      aimed: operation A waits until B has run (first_op, "
+           "second_op of a\n"
+           "                          trace's races); default: the races of a first run, fifo or "
+           "else lazy\n"
+           "  --timeline FILE         write each operation as issued and as run, a JSON line each\n"
            "  --threads N             threads that share an operation (default: processors)\n"
            "  --driver KIND           single (default), or tasks: phases migrate between threads\n"
            "  --budget BYTES          device memory instead of the recipe's\n"
@@ -123,9 +135,12 @@ static enum eng_status word(const char *option, const char *text, const char *co
             return ENG_OK;
         }
     }
-    return eng_fail(error, ENG_EUSAGE, "--%s: '%s' is unknown; it takes %s, %s%s%s", option, text,
-                    words[0], words[1], words[2] != NULL ? ", " : "",
-                    words[2] != NULL ? words[2] : "");
+    char all[128] = "";
+    for (int i = 0; words[i] != NULL; i++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", words[i]);
+    }
+    return eng_fail(error, ENG_EUSAGE, "--%s: '%s' is unknown; it takes %s", option, text, all);
 }
 
 static enum eng_status read_number(enum option_id id, const char *name, const char *text,
@@ -152,11 +167,43 @@ static enum eng_status read_number(enum option_id id, const char *name, const ch
     }
 }
 
+/* A:B[,A:B...] */
+static enum eng_status read_aims(const char *text, struct eng_command_line *c,
+                                 struct eng_error *error)
+{
+    c->aim_count = 0;
+    for (const char *at = text;; at++) {
+        uint64_t pair[2] = {0, 0};
+        for (int i = 0; i < 2; i++) {
+            char *end = NULL;
+            errno = 0;
+            pair[i] = strtoull(at, &end, 10);
+            const bool separated = i == 0 ? *end == ':' : *end == ',' || *end == '\0';
+            if (*at < '0' || *at > '9' || errno != 0 || !separated || pair[i] == 0) {
+                return eng_fail(error, ENG_EUSAGE,
+                                "--aim: '%s' is not a list of operation numbers A:B,A:B", text);
+            }
+            at = end + (i == 0);
+        }
+        if (c->aim_count == DEV_AIMS_MAX) {
+            return eng_fail(error, ENG_EUSAGE, "--aim: more than %d pairs", DEV_AIMS_MAX);
+        }
+        c->aims[c->aim_count++] = (struct dev_aim){.held = pair[0], .until = pair[1]};
+        if (*at == '\0') {
+            return ENG_OK;
+        }
+    }
+}
+
 static enum eng_status read_word(enum option_id id, const char *name, const char *text,
                                  struct eng_train_options *o, struct eng_error *error)
 {
     static const char *const levels[] = {"none", "hashes", "full", NULL};
-    static const char *const scheds[] = {"fifo", "lazy", "pct", NULL};
+    static const char *const scheds[] = {
+#define DEV_ROW_(upper, lower) #lower,
+        DEV_SCHEDS(DEV_ROW_)
+#undef DEV_ROW_
+            NULL};
     static const char *const drivers[] = {"single", "tasks", NULL};
     int index = 0;
     const enum eng_status status = word(name, text,
@@ -200,6 +247,9 @@ static void read_plain(enum option_id id, const char *text, struct eng_command_l
         break;
     case OPT_TRACE:
         o->trace_path = text;
+        break;
+    case OPT_TIMELINE:
+        o->timeline_path = text;
         break;
     case OPT_CONTENTS:
         o->contents = true;
@@ -256,6 +306,12 @@ static enum eng_status check(const struct eng_command_line *c, struct eng_error 
     if (o->weights != NULL && o->resume != NULL) {
         return eng_fail(error, ENG_EUSAGE, "--weights and --resume exclude each other");
     }
+    if (c->aim_count > 0 && o->sched != DEV_SCHED_AIMED) {
+        return eng_fail(error, ENG_EUSAGE, "--aim needs --schedule aimed");
+    }
+    if (o->timeline_path != NULL && o->sched == DEV_SCHED_THREADS) {
+        return eng_fail(error, ENG_EUSAGE, "--timeline: the schedule threads has none");
+    }
     if (o->contents && o->trace_path == NULL) {
         return eng_fail(error, ENG_EUSAGE, "--contents needs --trace");
     }
@@ -282,6 +338,9 @@ enum eng_status eng_options_read(int argc, char **argv, const char *environment_
             return eng_fail(error, ENG_EUSAGE, "'%s' needs a value", argv[optind - 1]);
         case OPT_DATA:
             status = add_data(&c, optarg, error);
+            break;
+        case OPT_AIM:
+            status = read_aims(optarg, &c, error);
             break;
         case OPT_SEED:
         case OPT_SCHEDULE_SEED:

@@ -22,6 +22,8 @@ struct eng_command_line {
     const char *data[ENG_DATA_FILES_MAX]; /* instead of the recipe's training files */
     unsigned data_count;                  /* 0 = the recipe's */
     const char *save;
+    struct dev_aim aims[DEV_AIMS_MAX]; /* of --aim */
+    size_t aim_count;
     bool quiet;
     struct eng_train_options train; /* texts point into argv or the environment */
 };

@@ -205,10 +205,8 @@ static enum dev_status enqueue(struct eng_sketches *s, dev_stream stream, const 
                                struct k_sketch *out)
 {
     const size_t chunks = (size_t)of->chunk_count;
-    const struct k_sketch_part_args part = {.x = of->x,
-                                            .chunks = of->chunks,
-                                            .part = s->part,
-                                            .hash_only = s->level != ENG_LEVEL_FULL};
+    const struct k_sketch_part_args part = {
+        .x = of->x, .chunks = of->chunks, .part = s->part, .hash_only = s->level != ENG_LEVEL_FULL};
     const struct dev_span part_spans[] = {{of->x, of->elements * sizeof *of->x, DEV_READ},
                                           {of->chunks, chunks * sizeof *of->chunks, DEV_READ},
                                           {s->part, chunks * sizeof *s->part, DEV_WRITE}};

@@ -25,7 +25,7 @@ struct eng_step {
     struct eng_text line;   /* trace line so far */
     struct eng_text events; /* JSON objects, comma separated */
     struct dev_ledger ledger;
-    uint64_t mallocs; /* of this step */
+    uint64_t mallocs;            /* of this step */
     size_t race_begin, race_end; /* entries of dev_races() found in this step */
     uint64_t race_count;
 };

@@ -91,7 +91,6 @@ static void header_names(struct eng_text *h, const struct eng_trainer *t)
 
 static void header(struct eng_text *h, const struct eng_trainer *t)
 {
-    static const char *const scheds[] = {"fifo", "lazy", "pct"};
     static const char *const drivers[] = {"single", "tasks"};
     static const char *const levels[] = {"none", "hashes", "full"};
     const struct eng_train_options *o = t->options;
@@ -103,7 +102,7 @@ static void header(struct eng_text *h, const struct eng_trainer *t)
     key_string(h, "precision", "fp32");
     key_string(h, "build", "compiler " __VERSION__);
     key_string(h, "fault", o->fault != NULL ? o->fault : "none");
-    key_string(h, "schedule", scheds[o->sched]);
+    key_string(h, "schedule", dev_sched_name(o->sched));
     key_uint(h, "schedule_seed", o->schedule_seed);
     key_int(h, "threads", o->threads);
     key_string(h, "driver", drivers[o->driver]);
@@ -344,6 +343,10 @@ static void races(struct eng_text *l, const struct eng_trainer *t, const struct 
         key_string(l, "second_mode", modes[r->second_mode]);
         key_int(l, "first_step", r->first_step);
         key_int(l, "second_step", r->second_step);
+        key_string(l, "first_where", r->first_where);
+        key_string(l, "second_where", r->second_where);
+        key_uint(l, "first_op", r->first_op);
+        key_uint(l, "second_op", r->second_op);
         eng_text_puts(l, "}");
     }
     eng_text_puts(l, "]");

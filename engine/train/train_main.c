@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "aim.h"
 #include "arm.h"
 #include "options.h"
 
@@ -80,6 +81,25 @@ static void summary(const struct eng_trainer *t, const struct stopwatch *w)
     putchar('\n');
 }
 
+/* Pairs given, or those of a first run; the fault is armed afresh for the run that counts. */
+static enum eng_status take_aim(const struct eng_recipe *recipe, struct eng_command_line *c,
+                                struct eng_error *error)
+{
+    if (c->train.sched != DEV_SCHED_AIMED) {
+        return ENG_OK;
+    }
+    enum eng_status status = ENG_OK;
+    if (c->aim_count == 0) {
+        status = eng_aim_find(recipe, &c->train, c->aims, &c->aim_count, error);
+    }
+    if (status == ENG_OK) {
+        status = eng_arm(c->train.fault != NULL ? c->train.fault : "none", error);
+    }
+    c->train.aims = c->aims;
+    c->train.aim_count = c->aim_count;
+    return status;
+}
+
 static enum eng_status train(const struct eng_recipe *recipe, const struct eng_command_line *c,
                              struct eng_error *error)
 {
@@ -137,7 +157,7 @@ static void plan(const struct eng_recipe *recipe, const struct eng_command_line 
            p.total_bytes, p.model_bytes, p.train_bytes, p.budget_bytes, p.pinned_bytes);
 }
 
-static enum eng_status run(const struct eng_command_line *c, struct eng_error *error)
+static enum eng_status run(struct eng_command_line *c, struct eng_error *error)
 {
     struct eng_recipe *recipe = NULL;
     enum eng_status status = eng_arm(c->train.fault != NULL ? c->train.fault : "none", error);
@@ -156,7 +176,8 @@ static enum eng_status run(const struct eng_command_line *c, struct eng_error *e
             status = evaluate(recipe, c, error);
             break;
         default:
-            status = train(recipe, c, error);
+            status = take_aim(recipe, c, error);
+            status = status == ENG_OK ? train(recipe, c, error) : status;
             break;
         }
     }

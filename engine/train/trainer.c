@@ -15,6 +15,7 @@
 #include "eng_features.h"
 #include "eval.h"
 #include "stats.h"
+#include "timeline.h"
 #include "update.h"
 
 enum { GRANULE = 256, PERTURB_FLOATS = 1 << 14, LATE_BLOCKS = 3 };
@@ -87,6 +88,10 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
                                   .threads = o->threads,
                                   .check_races = !o->unchecked,
                                   .poison = !o->unchecked,
+                                  .aims = o->aims,
+                                  .aim_count = o->aim_count,
+                                  .watch = t->timeline != NULL ? eng_timeline_moment : NULL,
+                                  .watch_context = t->timeline,
                                   .oom_step = t->recipe->device.oom_at,
                                   .why = why,
                                   .why_bytes = sizeof why};
@@ -281,6 +286,9 @@ enum eng_status eng_trainer_create(const struct eng_recipe *recipe,
     if (status == ENG_OK) {
         status = open_loader(t, error);
     }
+    if (status == ENG_OK && options->timeline_path != NULL) {
+        status = eng_timeline_open(options->timeline_path, &t->timeline, error);
+    }
     if (status == ENG_OK) {
         status = open_device(t, error);
     }
@@ -322,6 +330,7 @@ void eng_trainer_destroy(struct eng_trainer *t)
     eng_loader_close(t->loader);
     eng_model_destroy(t->model);
     dev_close(t->device);
+    eng_timeline_close(t->timeline);
     free(t);
 }
 

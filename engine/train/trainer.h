@@ -26,6 +26,7 @@ struct eng_train_options {
     const char *resume;         /* checkpoint folder, NULL = start at step 1 */
     const char *checkpoint_dir; /* NULL = no checkpoints */
     const char *trace_path;     /* NULL = no trace */
+    const char *timeline_path;  /* NULL = no timeline */
     const char *fault;          /* for the header */
     enum eng_level level;
     bool contents;
@@ -34,6 +35,8 @@ struct eng_train_options {
     int steps; /* last step, 0 = the recipe's */
     enum dev_sched sched;
     uint64_t schedule_seed;
+    const struct dev_aim *aims; /* of DEV_SCHED_AIMED, kept by reference */
+    size_t aim_count;
     int threads;
     enum eng_driver_kind driver;
     uint64_t budget;  /* bytes, 0 = the recipe's */
@@ -81,7 +84,8 @@ struct eng_trainer {
     struct eng_evaluation evaluation;
     struct eng_results results;
     struct eng_sketches sketches;
-    struct eng_trace *trace;  /* NULL = none */
+    struct eng_trace *trace;       /* NULL = none */
+    struct eng_timeline *timeline; /* NULL = none */
     struct eng_step step[3];  /* step n lies in step[n % 3]: being read back, computed, loaded */
     struct eng_step *pending; /* enqueued, results not yet read */
     struct {                  /* next block to stage */

@@ -254,6 +254,10 @@ bad 'train, budget below the parameters' 8 "budget;allocation 'parameters'" "${R
 bad 'ref, threads no number' 1 'threads;many' "${R[@]}" --recipe "$good" --threads many
 bad 'train, budget no number' 1 'budget' "${R1[@]}" --budget lots
 bad 'train, schedule unknown' 1 'schedule' "${R1[@]}" --schedule never
+bad 'train, aim without aimed' 1 'aimed' "${R1[@]}" --aim 1:2
+bad 'train, aim that is no pair' 1 'aim' "${R1[@]}" --schedule aimed --aim 1:2,3
+bad 'train, timeline of threads' 1 'timeline' "${R1[@]}" --schedule threads --timeline t
+bad 'train, timeline in no folder' 74 'no-such' "${R1[@]}" --timeline no-such/t
 
 # ---- where results go ----
 bad 'train, trace in a missing folder' 74 'none/trace.jsonl;No such file' "$train" --recipe "$good" \

@@ -251,6 +251,11 @@ static void finish(struct toy *t)
     if (t->out->pairs > 0) {
         t->out->first = races[0];
     }
+    const struct dev_aim *aims = dev_race_aims(t->d, &t->out->aim_count);
+    t->out->aim_count = t->out->aim_count < TOY_AIMS_MAX ? t->out->aim_count : TOY_AIMS_MAX;
+    for (size_t i = 0; i < t->out->aim_count; i++) {
+        t->out->aims[i] = aims[i];
+    }
 }
 
 void toy_run(const struct dev_conf *conf, enum toy_omission omission, int steps,

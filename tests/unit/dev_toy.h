@@ -29,6 +29,8 @@ enum toy_omission {
     TOY_OMISSIONS
 };
 
+enum { TOY_AIMS_MAX = 256 };
+
 struct toy_result {
     enum dev_status status; /* first status that was not OK */
     char error[512];
@@ -37,6 +39,8 @@ struct toy_result {
     uint64_t races;
     size_t pairs;
     struct dev_race first;
+    struct dev_aim aims[TOY_AIMS_MAX]; /* pairs an aimed run can force */
+    size_t aim_count;
     struct dev_ledger ledger; /* before the final wait */
 };
 

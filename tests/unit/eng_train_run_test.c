@@ -26,6 +26,8 @@ Test(train_run, execution_does_not_change_bits)
     static const char *const ways[] = {
         "--schedule lazy",
         "--schedule pct --schedule-seed 1",
+        "--schedule random --schedule-seed 1",
+        "--schedule threads",
         "--schedule pct --schedule-seed 2",
         "--schedule pct --schedule-seed 3 --driver tasks --threads 2",
         "--driver tasks",
