@@ -2,6 +2,19 @@
  * Called by the passes; must not know what they compute. */
 #include "model_params.h"
 
+/* The lines named are those of the passes. */
+#undef eng_chain_malloc
+#undef eng_chain_free
+#undef eng_chain_copy
+#undef eng_chain_gemm
+#undef eng_chain_launch
+#undef eng_chain_linear
+
+static dev *device_of(const struct eng_chain *c)
+{
+    return dev_at(c->model->device, c->where != NULL ? c->where : "");
+}
+
 enum eng_status eng_model_device_status(const eng_model *model, enum dev_status status,
                                         struct eng_error *error)
 {
@@ -18,7 +31,7 @@ float *eng_chain_malloc(struct eng_chain *c, size_t elements, const char *what)
 {
     void *ptr = NULL;
     if (c->status == DEV_OK) {
-        c->status = dev_malloc(c->model->device, c->stream, elements * sizeof(float), what, &ptr);
+        c->status = (dev_malloc)(device_of(c), c->stream, elements * sizeof(float), what, &ptr);
     }
     return (float *)ptr;
 }
@@ -27,7 +40,7 @@ float *eng_chain_malloc(struct eng_chain *c, size_t elements, const char *what)
 void eng_chain_free(struct eng_chain *c, float **ptr)
 {
     if (*ptr != NULL) {
-        const enum dev_status status = dev_free(c->model->device, *ptr);
+        const enum dev_status status = (dev_free)(device_of(c), *ptr);
         if (c->status == DEV_OK) {
             c->status = status;
         }
@@ -39,14 +52,14 @@ void eng_chain_copy(struct eng_chain *c, float *dst, const float *src, size_t el
                     const char *what)
 {
     if (c->status == DEV_OK) {
-        c->status = dev_copy(c->model->device, c->stream, dst, src, elements * sizeof(float), what);
+        c->status = (dev_copy)(device_of(c), c->stream, dst, src, elements * sizeof(float), what);
     }
 }
 
 void eng_chain_gemm(struct eng_chain *c, const struct k_gemm_args *args, const char *what)
 {
     if (c->status == DEV_OK) {
-        c->status = dev_gemm(c->model->device, c->stream, args, what);
+        c->status = (dev_gemm)(device_of(c), c->stream, args, what);
     }
 }
 
@@ -55,7 +68,7 @@ void eng_chain_launch(struct eng_chain *c, enum k_id kernel, int rows, const voi
 {
     if (c->status == DEV_OK) {
         c->status =
-            dev_launch(c->model->device, c->stream, kernel, rows, args, spans, span_count, what);
+            (dev_launch)(device_of(c), c->stream, kernel, rows, args, spans, span_count, what);
     }
 }
 

@@ -69,7 +69,14 @@ struct eng_chain {
     eng_model *model;
     dev_stream stream;
     enum dev_status status;
+    const char *where; /* source line of the step at hand; NULL = unknown */
 };
+/* Notes the source line of the next step, for race reports. Returns c. */
+static inline struct eng_chain *eng_chain_at(struct eng_chain *c, const char *where)
+{
+    c->where = where;
+    return c;
+}
 float *eng_chain_malloc(struct eng_chain *c, size_t elements, const char *what);
 void eng_chain_free(struct eng_chain *c, float **ptr); /* sets *ptr to NULL; accepts NULL */
 void eng_chain_copy(struct eng_chain *c, float *dst, const float *src, size_t elements,
@@ -82,6 +89,12 @@ struct k_gemm_args eng_linear_product(const struct eng_model *m, float *y, const
                                       const float *weight, int out, int in);
 void eng_chain_linear(struct eng_chain *c, float *y, const float *x, const float *weight, int out,
                       int in, bool accumulate, const char *what);
+#define eng_chain_malloc(c, ...) eng_chain_malloc(eng_chain_at(c, DEV_HERE_), __VA_ARGS__)
+#define eng_chain_free(c, ...) eng_chain_free(eng_chain_at(c, DEV_HERE_), __VA_ARGS__)
+#define eng_chain_copy(c, ...) eng_chain_copy(eng_chain_at(c, DEV_HERE_), __VA_ARGS__)
+#define eng_chain_gemm(c, ...) eng_chain_gemm(eng_chain_at(c, DEV_HERE_), __VA_ARGS__)
+#define eng_chain_launch(c, ...) eng_chain_launch(eng_chain_at(c, DEV_HERE_), __VA_ARGS__)
+#define eng_chain_linear(c, ...) eng_chain_linear(eng_chain_at(c, DEV_HERE_), __VA_ARGS__)
 
 /* Marks for a product that may leave out what the program writes as zeros or does not read; NULL
  * when its twin runs, whose faults write and read something else. */
