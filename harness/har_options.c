@@ -13,8 +13,8 @@ enum value_kind { FLAG, TEXT, COUNT, SEED, NUMBER, PATTERN, FAMILY_LIMIT };
 
 #define ON(command) (1u << HAR_SUBCOMMAND_##command)
 #define ON_RUNS (ON(run) | ON(null))
-#define ON_PROGRAMS (ON_RUNS | ON(doctor) | ON(effect))
-#define ON_STORED (ON(report) | ON(gate) | ON(explain))
+#define ON_PROGRAMS (ON_RUNS | ON(doctor) | ON(effect) | ON(replay))
+#define ON_STORED (ON(report) | ON(gate) | ON(explain) | ON(replay))
 #define ALL_COMMANDS ((1u << HAR_SUBCOMMAND_COUNT) - 1u)
 
 struct row {
@@ -51,6 +51,9 @@ static const struct row rows[] = {
     {"seeds", 0, COUNT, AT(seeds), ON(effect), "N", "seeds, at least 5 (5)"},
     {"template-fault", 0, TEXT, AT(template_fault), ON(effect), "ID",
      "the template swap whose effect is compared"},
+    {"pair", 0, COUNT, AT(pair), ON(replay), "N", "pair whose timeline is shown (1)"},
+    {"schedule", 0, TEXT, AT(schedule), ON(replay), "KIND",
+     "another schedule than the stored one: fifo, lazy, random, pct, aimed"},
     {"jobs", 'j', COUNT, AT(jobs), ON_RUNS | ON(effect), "N",
      "child processes at once (one per core)"},
     {"dry-run", 'n', FLAG, AT(dry_run), ON(run), NULL,
@@ -204,7 +207,7 @@ static void set_absent(struct har_options *options)
 {
     memset(options, 0, sizeof *options);
     options->repeats = options->horizon = options->jobs = options->calibration = -1;
-    options->false_alarms = options->seeds = -1;
+    options->false_alarms = options->seeds = options->pair = -1;
     options->seed = -1;
     options->fail_under = options->max_median_steps = -1.0;
     options->max_false_alarms = options->max_no_verdict = -1;
@@ -249,6 +252,7 @@ static enum har_status check_operands(enum har_subcommand command,
 {
     const size_t wanted = command == HAR_SUBCOMMAND_diff      ? 2
                           : command == HAR_SUBCOMMAND_explain ? 1
+                          : command == HAR_SUBCOMMAND_replay  ? 1
                                                               : 0;
     if (options->help || options->operands.count == wanted) {
         return HAR_OK;

@@ -18,6 +18,7 @@
     X(null, "", "healthy runs only: calibrate bounds, measure false alarms")                       \
     X(report, "", "rebuild every report from the stored results")                                  \
     X(gate, "", "compare stored results with limits; the exit code says")                          \
+    X(replay, "RUN", "a stored run again, with its racing operations as a timeline")               \
     X(diff, "TRACE TRACE", "first divergence between two traces")                                  \
     X(effect, "", "how far faults move the learning curve, template swap against the others")
 
@@ -38,9 +39,9 @@ struct har_patterns {
 
 /* Values as given; numbers are -1 and pointers NULL when absent. */
 struct har_options {
-    const char *campaign, *out, *checks, *recipe, *format, *template_fault, *bounds;
+    const char *campaign, *out, *checks, *recipe, *format, *template_fault, *bounds, *schedule;
     struct har_patterns faults, families, operands, expects;
-    int repeats, horizon, jobs, calibration, false_alarms, seeds;
+    int repeats, horizon, jobs, calibration, false_alarms, seeds, pair;
     int64_t seed;
     bool dry_run, first_verdict, json, keep_traces, quiet, help;
     double fail_under, max_median_steps;

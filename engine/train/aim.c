@@ -17,13 +17,17 @@ static enum eng_status run_under(enum dev_sched sched, const struct eng_recipe *
     if (status != ENG_OK) {
         return status;
     }
-    struct eng_error ignored = {.text = ""};
-    (void)eng_trainer_run(t, NULL, NULL, NULL, &ignored);
+    struct eng_error cause = {.text = ""};
+    const enum eng_status ended = eng_trainer_run(t, NULL, NULL, NULL, &cause);
     const struct dev_aim *found = dev_race_aims(t->device, count);
     if (*count > 0) {
         memcpy(aims, found, *count * sizeof *aims);
     }
     eng_trainer_destroy(t);
+    if (ended == ENG_EUSAGE || ended == ENG_EINPUT) {
+        *error = cause;
+        return ended;
+    }
     return ENG_OK;
 }
 

@@ -53,6 +53,16 @@ last=$(query "$work/whole" 'select max(id) from runs')
 code 0 '' "$faultline" run "${small[@]}" --out "$work/whole"
 expect 'runs after the same command' "$runs" "$(query "$work/whole" 'select count(*) from runs')"
 expect 'newest run after the same command' "$last" "$(query "$work/whole" 'select max(id) from runs')"
+code 0 '' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole"
+expect 'lines of a replay that name both sides' 2 "$(grep -c '^  \(first\|second\) .*engine/.*\.c:[0-9]' <(grep -A3 '^pair 1 ' "$work/stdout"))"
+expect 'both sides in the timeline' '1 2' "$(grep -o '^[12]' "$work/stdout" | tr '\n' ' ' | sed 's/ $//')"
+code 0 '' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole" --schedule aimed
+expect 'order of an aimed replay' 1 "$(grep -c '^pair 1 .*the second ran first' "$work/stdout")"
+code 1 'no run' "$faultline" replay input_copied_wait.omitted/pico/77 --out "$work/whole"
+code 1 'names no run' "$faultline" replay "x' OR 'x" --out "$work/whole"
+code 1 'no stored results' "$faultline" replay 1 --out "$work/nowhere"
+code 1 'pairs' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole" --pair 999
+code 1 'cannot be run again' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole" --schedule never
 code 6 'another plan' "$faultline" run "${small[@]}" --out "$work/whole" --repeats 2
 
 # kill -9 in the middle of the faults, then the same command: nothing stored runs again, same table.
