@@ -29,6 +29,7 @@ enum dev_status dev_memory_open(dev *d)
     const bool opened =
         dev_heap_init(&d->heap, d->slab_bytes) &&
         dev_checker_watch(&d->checker, d->slab, d->slab_bytes) &&
+        dev_checker_watch(&d->checker, d->last_call, sizeof d->last_call) &&
         (d->pinned_mapped == 0 || dev_checker_watch(&d->checker, d->pinned, d->pinned_mapped));
     return opened ? DEV_OK : DEV_EHOSTMEM;
 }

@@ -161,6 +161,30 @@ static void set_call(struct dev_call *call, int rows, const void *args, size_t a
     memcpy(call->args, args, args_bytes);
 }
 
+/* The same arguments for every launch of a kernel: the host writes them at each, the operation
+ * reads them when it runs. */
+static bool judge_shared_arguments(dev *d, dev_stream stream, const struct declared *use,
+                                   const struct dev_op *op)
+{
+    const struct dev_span span = {op->u.launch.call, sizeof *op->u.launch.call, DEV_WRITE};
+    const struct dev_span read = {span.ptr, span.bytes, DEV_READ};
+    const struct declared host = {.what = "set launch arguments",
+                                  .where = use->where,
+                                  .op = dev_operation(d->number, true),
+                                  .spans = &span,
+                                  .count = 1,
+                                  .buffers = {"launch arguments"}};
+    struct declared kernel = *use;
+    kernel.spans = &read;
+    kernel.count = 1;
+    kernel.buffers[0] = host.buffers[0];
+    d->checker.clock[DEV_HOST].at[DEV_HOST]++;
+    const bool judged = judge(d, DEV_HOST, &host);
+    dev_aim_ran(d, host.op);
+    dev_tick(d, stream);
+    return judge(d, stream, &kernel) && judged;
+}
+
 enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows, const void *args,
                            const struct dev_span *spans, size_t span_count, const char *what)
 {
@@ -184,6 +208,9 @@ enum dev_status dev_launch(dev *d, dev_stream stream, enum k_id kernel, int rows
     set_call(&d->last_call[kernel], rows, args, d->args_bytes[kernel]);
     op->u.launch.kernel = kernel;
     op->u.launch.call = FAULT(dev_launch_args, &op->own_call);
+    if (op->u.launch.call != &op->own_call && !judge_shared_arguments(d, stream, &use, op)) {
+        return dev_fail(d, DEV_EHOSTMEM, "%s: race checker: host memory exhausted", what);
+    }
     return issue(d, stream, &use, op);
 }
 

@@ -9,7 +9,7 @@
 #include "dev.h"
 #include "dev_clock.h"
 
-enum { DEV_REGIONS = 2, DEV_RACES_MAX = 256 };
+enum { DEV_REGIONS = 3, DEV_RACES_MAX = 256 };
 
 /* The last access of one kind; clock 0 = none. */
 struct dev_access {

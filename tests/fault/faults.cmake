@@ -5,6 +5,10 @@ add_test(NAME fault_reach COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/reach.sh ${PROJ
 add_test(NAME fault_race_levels COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/race_levels.sh ${PROJECT_BINARY_DIR}
          ${FL_RECIPES}/pico.yaml 20 input_copied_wait.omitted input_consumed_wait.omitted input_refill_wait.omitted
          update_adamw.zeroed_on_side)
+add_test(NAME fault_race_table COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/race_table.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES} 2)
+add_test(NAME fault_race_table_full COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/race_table.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES} 200)
+set_tests_properties(fault_race_table PROPERTIES LABELS ci TIMEOUT 600)
+set_tests_properties(fault_race_table_full PROPERTIES LABELS full TIMEOUT 7200)
 add_test(NAME fault_certify COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/certify.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES})
 set_tests_properties(fault_twins fault_reach fault_race_levels fault_certify PROPERTIES LABELS ci TIMEOUT 300)
 # Production equals the source with the sites stripped from its text. The gcc build runs unit tests alone.
