@@ -15,7 +15,7 @@
     X(EINTERNAL, 70, "internal error")                                                             \
     X(EIO, 74, "input/output")                                                                     \
     X(EINTERRUPTED, 130, "interrupted")
-/* A failed own assertion exits with 9; see eng_assert.h. */
+/* A failed own assertion exits with 9, see eng_assert.h; memory touched in guard mode with 10. */
 
 enum eng_status {
 #define ENG_ROW_(name, exit_code, text) ENG_##name,

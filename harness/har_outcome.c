@@ -69,9 +69,9 @@ static bool decide_dead(const struct har_facts *facts, struct har_decision *out)
         enum har_end end;
         enum har_outcome outcome;
     } deaths[] = {
-        {HAR_END_crashed, HAR_OUTCOME_crashed},     {HAR_END_assertion, HAR_OUTCOME_crashed},
-        {HAR_END_refused, HAR_OUTCOME_crashed},     {HAR_END_rejected, HAR_OUTCOME_crashed},
-        {HAR_END_timed_out, HAR_OUTCOME_timed_out},
+        {HAR_END_crashed, HAR_OUTCOME_crashed},  {HAR_END_assertion, HAR_OUTCOME_crashed},
+        {HAR_END_guarded, HAR_OUTCOME_crashed},  {HAR_END_refused, HAR_OUTCOME_crashed},
+        {HAR_END_rejected, HAR_OUTCOME_crashed}, {HAR_END_timed_out, HAR_OUTCOME_timed_out},
     };
     for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++) {
         const int role = role_with(facts, deaths[i].end);

@@ -86,6 +86,8 @@ enum har_end har_exit_classify(int wait_status, bool timed_out, bool started)
         return HAR_END_refused;
     case 9:
         return HAR_END_assertion;
+    case 10:
+        return HAR_END_guarded;
     case 74:
     case 126:
     case 127:

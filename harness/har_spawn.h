@@ -17,6 +17,7 @@
     X(done, "ended with exit code 0")                                                              \
     X(crashed, "died by a signal or an internal error")                                            \
     X(assertion, "failed an assertion of its own")                                                 \
+    X(guarded, "touched memory that guard mode keeps out of reach")                                \
     X(refused, "refused cleanly: device memory")                                                   \
     X(rejected, "rejected its input")                                                              \
     X(timed_out, "ran past its time and was killed")                                               \

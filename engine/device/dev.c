@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "dev_guard.h"
 #include "dev_internal.h"
 #include "fault.h"
 
@@ -77,7 +78,8 @@ static bool makes_sense(const struct dev_conf *conf)
 {
     return conf->threads >= 1 && conf->threads <= DEV_POOL_THREADS_MAX &&
            conf->heap_bytes >= DEV_GRANULE && conf->sched >= DEV_SCHED_FIFO &&
-           conf->sched < DEV_SCHED_COUNT && conf->kind == DEV_KIND_HOST;
+           conf->sched < DEV_SCHED_COUNT && !(conf->guard && conf->sched == DEV_SCHED_THREADS) &&
+           conf->kind == DEV_KIND_HOST;
 }
 
 static void set_up(dev *d, const struct dev_conf *conf)
@@ -86,6 +88,7 @@ static void set_up(dev *d, const struct dev_conf *conf)
     d->backend = &dev_host_backend;
     d->opened = time_stamp();
     d->slab_bytes = conf->heap_bytes / DEV_GRANULE * DEV_GRANULE;
+    d->slab_mapped = d->slab_bytes * (conf->guard ? DEV_GUARD_STRETCH : 1);
     if (conf->pinned_bytes > 0) {
         /* Aligning each buffer takes room that the budget does not count. */
         d->pinned_mapped = conf->pinned_bytes + DEV_PINNED_MAX * DEV_PINNED_ALIGN;
@@ -132,6 +135,7 @@ void dev_close(dev *d)
     if (d == NULL) {
         return;
     }
+    d->conf.list_sites = false; /* this wait is nobody's */
     dev_sync_all(d);
     d->backend->close(d);
     dev_memory_close(d);

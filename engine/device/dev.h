@@ -83,7 +83,13 @@ struct dev_moment {
 };
 typedef void dev_watch_fn(void *context, const struct dev_moment *moment);
 
-enum { DEV_AIMS_MAX = 1024 };
+/* A source line that orders: dev_record, dev_wait or dev_sync_*. */
+struct dev_site {
+    const char *where, *verb; /* "engine/train/input.c:61", "dev_wait" */
+    uint64_t calls;
+};
+
+enum { DEV_AIMS_MAX = 1024, DEV_SITES_MAX = 64 };
 struct dev_conf {
     enum dev_kind kind;
     size_t heap_bytes;   /* exact budget of device memory */
@@ -97,10 +103,14 @@ struct dev_conf {
     size_t aim_count;           /* up to DEV_AIMS_MAX */
     dev_watch_fn *watch; /* told of each moment, NULL = nobody; not under DEV_SCHED_THREADS */
     void *watch_context;
-    int oom_step; /* test hook: the first dev_malloc of this step fails once with EOOM although
-                   * memory is there, as a competing process would cause; 0 = never. Not
-                   * counted as spurious. */
-    char *why;    /* receives a sentence when dev_open fails; may be NULL */
+    bool guard; /* memory that nobody declared cannot be touched: the process ends with exit status
+                 * 10 and a sentence; not under DEV_SCHED_THREADS, one device at a time */
+    bool list_sites; /* test hook: list the ordering calls, see dev_sites() */
+    int omit_site;   /* test hook: the one left out, counted from 1 in order of first call */
+    int oom_step;    /* test hook: the first dev_malloc of this step fails once with EOOM although
+                      * memory is there, as a competing process would cause; 0 = never. Not
+                      * counted as spurious. */
+    char *why;       /* receives a sentence when dev_open fails; may be NULL */
     size_t why_bytes;
 };
 
@@ -205,6 +215,8 @@ const struct dev_race *dev_races(const dev *d, size_t *count);
 uint64_t dev_race_count(const dev *d);
 /* The first DEV_AIMS_MAX of them, repeats included: what a later run can aim at. */
 const struct dev_aim *dev_race_aims(const dev *d, size_t *count);
+/* Ordering calls so far, in order of the first call of each; needs list_sites. */
+const struct dev_site *dev_sites(const dev *d, int *count);
 /* A hash of the order in which operations ran, host calls included: equal for equal (program,
  * seed). */
 uint64_t dev_schedule_hash(const dev *d);

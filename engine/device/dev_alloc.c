@@ -7,6 +7,7 @@
  * must also have been finished with by that stream. */
 #include <stdlib.h>
 
+#include "dev_guard.h"
 #include "dev_host_memory.h"
 #include "dev_internal.h"
 #include "eng_assert.h"
@@ -28,7 +29,7 @@ enum dev_status dev_memory_open(dev *d)
     }
     const bool opened =
         dev_heap_init(&d->heap, d->slab_bytes) &&
-        dev_checker_watch(&d->checker, d->slab, d->slab_bytes) &&
+        dev_checker_watch(&d->checker, d->slab, d->slab_mapped) &&
         dev_checker_watch(&d->checker, d->last_call, sizeof d->last_call) &&
         (d->pinned_mapped == 0 || dev_checker_watch(&d->checker, d->pinned, d->pinned_mapped));
     return opened ? DEV_OK : DEV_EHOSTMEM;
@@ -50,7 +51,8 @@ static void check_conservation(const dev *d)
 
 static char *address(const dev *d, int block)
 {
-    return d->slab + d->heap.blocks[block].offset;
+    const struct dev_block *b = &d->heap.blocks[block];
+    return d->slab + (d->conf.guard ? dev_guard_offset(b->offset, b->bytes) : b->offset);
 }
 
 static struct dev_list *cache_bin(dev *d, const struct dev_block *b)

@@ -49,7 +49,7 @@ enum dev_status dev_record(dev *d, dev_event event, dev_stream stream)
     if (status == DEV_OK) {
         status = check_event(d, event, "record");
     }
-    if (status != DEV_OK) {
+    if (status != DEV_OK || dev_site_omitted(d, "dev_record")) {
         return status;
     }
     struct dev_event_state *e = &d->events[event - 1];
@@ -68,7 +68,7 @@ enum dev_status dev_wait(dev *d, dev_stream stream, dev_event event)
     if (status == DEV_OK) {
         status = check_event(d, event, "wait");
     }
-    if (status != DEV_OK) {
+    if (status != DEV_OK || dev_site_omitted(d, "dev_wait")) {
         return status;
     }
     const struct dev_event_state *e = &d->events[event - 1];
@@ -90,7 +90,7 @@ enum dev_status dev_wait(dev *d, dev_stream stream, dev_event event)
 enum dev_status dev_sync_event(dev *d, dev_event event)
 {
     const enum dev_status status = check_event(d, event, "wait of the host");
-    if (status != DEV_OK) {
+    if (status != DEV_OK || dev_site_omitted(d, "dev_sync_event")) {
         return status;
     }
     const struct dev_mark *mark = &d->events[event - 1].last;
@@ -110,7 +110,7 @@ static void sync_one(dev *d, dev_stream stream)
 enum dev_status dev_sync_stream(dev *d, dev_stream stream)
 {
     const enum dev_status status = dev_resolve_stream(d, &stream, "wait of the host");
-    if (status == DEV_OK) {
+    if (status == DEV_OK && !dev_site_omitted(d, "dev_sync_stream")) {
         sync_one(d, stream);
     }
     return status == DEV_OK ? d->failed : status;
@@ -118,7 +118,8 @@ enum dev_status dev_sync_stream(dev *d, dev_stream stream)
 
 enum dev_status dev_sync_all(dev *d)
 {
-    for (dev_stream s = 1; s <= d->stream_count; s++) {
+    const bool omitted = dev_site_omitted(d, "dev_sync_all");
+    for (dev_stream s = 1; !omitted && s <= d->stream_count; s++) {
         sync_one(d, s);
     }
     return d->failed;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev_guard.h"
 #include "dev_internal.h"
 #include "dev_map.h"
 #include "eng_assert.h"
@@ -100,7 +101,9 @@ void dev_execute(dev *d, const struct dev_op *op)
 {
     struct part_context context = {d, op};
     eng_assert(op->kind != DEV_OP_WAIT);
+    dev_guard_enter(d, op);
     dev_pool_run(d->pool, part_fns[op->kind], &context, parts_of(d, op));
+    dev_guard_leave(d, op);
 }
 
 void dev_execute_alone(dev *d, const struct dev_op *op, int workspace)
@@ -112,7 +115,7 @@ void dev_execute_alone(dev *d, const struct dev_op *op, int workspace)
 
 static enum dev_status open_host(dev *d)
 {
-    d->slab = dev_map_open(d->slab_bytes);
+    d->slab = dev_map_open(d->slab_mapped);
     d->pinned = d->pinned_mapped > 0 ? dev_map_open(d->pinned_mapped) : NULL;
     d->workspaces = d->conf.sched == DEV_SCHED_THREADS ? DEV_ACTORS : d->conf.threads;
     d->pool = dev_pool_create(d->conf.sched == DEV_SCHED_THREADS ? 1 : d->conf.threads);
@@ -127,18 +130,20 @@ static enum dev_status open_host(dev *d)
             return DEV_EHOSTMEM;
         }
     }
-    return dev_policy_open(d);
+    const enum dev_status status = d->conf.guard ? dev_guard_open(d) : DEV_OK;
+    return status == DEV_OK ? dev_policy_open(d) : status;
 }
 
 static void close_host(dev *d)
 {
     dev_policy_close(d);
+    dev_guard_close(d);
     for (int i = 0; d->workspace != NULL && i < d->workspaces; i++) {
         dev_map_close(d->workspace[i], k_gemm_workspace_bytes());
     }
     free(d->workspace);
     dev_pool_destroy(d->pool);
-    dev_map_close(d->slab, d->slab_bytes);
+    dev_map_close(d->slab, d->slab_mapped);
     dev_map_close(d->pinned, d->pinned_mapped);
 }
 

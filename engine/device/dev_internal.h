@@ -52,11 +52,13 @@ struct dev_op {
     int step; /* in which it was issued */
     struct dev_op *next;
     const char *what;
-    const char *where; /* source line of the call that issued it */
-    uint64_t id;       /* its number, see dev_operation() */
-    uint64_t order;    /* place in the order of issue */
-    int tiles, tile;   /* parts it is run in, and those already run */
-    size_t work;       /* bytes touched or their worth in arithmetic: whether sharing it pays */
+    const char *where;      /* source line of the call that issued it */
+    uint64_t id;            /* its number, see dev_operation() */
+    uint64_t order;         /* place in the order of issue */
+    int tiles, tile;        /* parts it is run in, and those already run */
+    struct dev_span *spans; /* in guard mode: what it declared; owned */
+    size_t span_count;
+    size_t work; /* bytes touched or their worth in arithmetic: whether sharing it pays */
     union {
         struct {
             enum k_id kernel;
@@ -121,6 +123,11 @@ struct dev_aiming {
 
 struct dev_workers;
 
+struct dev_sites {
+    struct dev_site items[DEV_SITES_MAX];
+    int count;
+};
+
 /* What differs between back ends. Checks of arguments, race checker and allocator are shared. A
  * call that returns nothing reports a failure through dev_break(). */
 struct dev_backend {
@@ -168,6 +175,8 @@ struct dev {
     uint64_t number; /* of the API call at hand */
     const char *where;
     struct dev_aiming aiming;
+    const struct dev_op *running; /* in guard mode */
+    struct dev_sites sites;
     struct dev_workers *workers; /* DEV_SCHED_THREADS only */
 
     /* execution */
@@ -183,6 +192,7 @@ struct dev {
     /* memory */
     char *slab; /* an address of the device: the host back end alone may look into it */
     char *pinned;
+    size_t slab_mapped; /* addresses of device memory: slab_bytes, or more in guard mode */
     size_t slab_bytes, pinned_mapped, pinned_used, pinned_at;
     struct dev_places live, pins;
     struct dev_heap heap;
@@ -247,6 +257,9 @@ void dev_run_tile(dev *d, dev_stream stream);
 void dev_sched_close(dev *d); /* drops queues */
 void dev_sched_enqueue(dev *d, dev_stream stream, struct dev_op *op);
 bool dev_sched_passed(const dev *d, struct dev_point point);
+
+/* dev_sites.c: notes an ordering call; true: it is to be left out. */
+bool dev_site_omitted(dev *d, const char *verb);
 
 /* dev_policy.c: which stream goes on. */
 enum dev_status dev_policy_open(dev *d);

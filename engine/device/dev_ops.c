@@ -1,5 +1,6 @@
 /* Operations: argument and span checks, race check, enqueue.
  * Called by the engine through dev.h; must not know how operations run. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "dev_internal.h"
@@ -7,7 +8,7 @@
 
 static bool in_slab(const dev *d, const void *ptr)
 {
-    return (uintptr_t)ptr - (uintptr_t)d->slab < d->heap.budget_bytes;
+    return (uintptr_t)ptr - (uintptr_t)d->slab < d->slab_mapped;
 }
 
 static bool in_pinned(const dev *d, const void *ptr)
@@ -128,6 +129,17 @@ static enum dev_status begin(dev *d, dev_stream *stream, enum dev_op_kind kind,
     return DEV_OK;
 }
 
+static bool keep_spans(struct dev_op *op, const struct declared *use)
+{
+    op->spans = malloc((use->count + 1) * sizeof *op->spans);
+    if (op->spans == NULL) {
+        return false;
+    }
+    memcpy(op->spans, use->spans, use->count * sizeof *op->spans);
+    op->span_count = use->count;
+    return true;
+}
+
 static enum dev_status issue(dev *d, dev_stream stream, const struct declared *use,
                              struct dev_op *op)
 {
@@ -135,6 +147,10 @@ static enum dev_status issue(dev *d, dev_stream stream, const struct declared *u
     const bool judged = judge(d, stream, use);
     op->where = use->where;
     op->id = use->op;
+    if (d->conf.guard && !keep_spans(op, use)) {
+        dev_op_put(d, op);
+        return dev_fail(d, DEV_EHOSTMEM, "%s: host memory exhausted", use->what);
+    }
     tell(d, use, d->queue[stream].name);
     dev_enqueue(d, stream, op);
     return judged ? d->failed

@@ -47,6 +47,8 @@ struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what)
     op->what = what;
     op->where = d->where;
     op->id = 0;
+    op->spans = NULL;
+    op->span_count = 0;
     op->tiles = 1;
     op->tile = 0;
     op->work = 0;
@@ -55,6 +57,8 @@ struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what)
 
 void dev_op_put(dev *d, struct dev_op *op)
 {
+    free(op->spans);
+    op->spans = NULL;
     op->next = d->spare_ops;
     d->spare_ops = op;
 }

@@ -141,8 +141,8 @@ static enum eng_status pass(void *context, struct eng_error *error)
     return status != ENG_OK ? status : released;
 }
 
-/* Out of device memory: let everything in flight finish and give back what it held, then start the
- * step's passes again from its first micro-batch. */
+/* Out of device memory: give back what is due, then start the step's passes again from its first
+ * micro-batch. The next allocations wait for what is in flight where they must. */
 static enum eng_status start_again(struct eng_trainer *t, struct eng_step *s,
                                    struct eng_error *error)
 {
@@ -156,10 +156,7 @@ static enum eng_status start_again(struct eng_trainer *t, struct eng_step *s,
     t->next.step = s->number;
     t->next.micro = 0;
     t->pass.spoilt = true;
-    enum eng_status status = eng_train_device(t->device, dev_sync_all(t->device), error);
-    if (status == ENG_OK) {
-        status = eng_stats_release(t, error);
-    }
+    const enum eng_status status = eng_stats_release(t, error);
     return status != ENG_OK ? status : prefetch(t, s->number, error);
 }
 

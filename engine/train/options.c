@@ -23,6 +23,8 @@ enum option_id {
     OPT_SCHEDULE_SEED,
     OPT_AIM,
     OPT_TIMELINE,
+    OPT_OMIT_WAIT,
+    OPT_GUARD,
     OPT_THREADS,
     OPT_DRIVER,
     OPT_BUDGET,
@@ -52,6 +54,8 @@ static const struct option table[] = {
     {"schedule-seed", required_argument, NULL, OPT_SCHEDULE_SEED},
     {"aim", required_argument, NULL, OPT_AIM},
     {"timeline", required_argument, NULL, OPT_TIMELINE},
+    {"guard", no_argument, NULL, OPT_GUARD},
+    {"omit-wait", required_argument, NULL, OPT_OMIT_WAIT},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"driver", required_argument, NULL, OPT_DRIVER},
     {"budget", required_argument, NULL, OPT_BUDGET},
@@ -92,6 +96,9 @@ const char *eng_options_help(void)
            "                          trace's races); default: the races of a first run, fifo or "
            "else lazy\n"
            "  --timeline FILE         write each operation as issued and as run, a JSON line each\n"
+           "  --guard                 memory that nobody declared cannot be touched\n"
+           "  --omit-wait N           list the calls that order operations and leave out the Nth, "
+           "0 = none\n"
            "  --threads N             threads that share an operation (default: processors)\n"
            "  --driver KIND           single (default), or tasks: phases migrate between threads\n"
            "  --budget BYTES          device memory instead of the recipe's\n"
@@ -106,7 +113,8 @@ const char *eng_options_help(void)
            "  --quiet                 no summary, no progress\n"
            "  --version, --help\n"
            "\n"
-           "exit: 0 ok, 1 usage or input, 8 device memory refused, 9 own assertion, 70 internal,\n"
+           "exit: 0 ok, 1 usage or input, 8 device memory refused, 9 own assertion, 10 guard, 70 "
+           "internal,\n"
            "      74 input/output, 130 interrupted\n";
 }
 
@@ -156,6 +164,11 @@ static enum eng_status read_number(enum option_id id, const char *name, const ch
         return number(name, text, 0, UINT64_MAX, &o->schedule_seed, error);
     case OPT_BUDGET:
         return number(name, text, 1, (uint64_t)1 << 46, &o->budget, error);
+    case OPT_OMIT_WAIT:
+        status = number(name, text, 0, DEV_SITES_MAX, &value, error);
+        o->list_waits = true;
+        o->omit_wait = (int)value;
+        return status;
     case OPT_THREADS:
         status = number(name, text, 1, 256, &value, error);
         o->threads = (int)value;
@@ -276,6 +289,9 @@ static void read_plain(enum option_id id, const char *text, struct eng_command_l
     case OPT_SAVE:
         c->save = text;
         break;
+    case OPT_GUARD:
+        o->guard = true;
+        break;
     case OPT_UNCHECKED:
         o->unchecked = true;
         break;
@@ -308,6 +324,9 @@ static enum eng_status check(const struct eng_command_line *c, struct eng_error 
     }
     if (c->aim_count > 0 && o->sched != DEV_SCHED_AIMED) {
         return eng_fail(error, ENG_EUSAGE, "--aim needs --schedule aimed");
+    }
+    if (o->guard && o->sched == DEV_SCHED_THREADS) {
+        return eng_fail(error, ENG_EUSAGE, "--guard: not with the schedule threads");
     }
     if (o->timeline_path != NULL && o->sched == DEV_SCHED_THREADS) {
         return eng_fail(error, ENG_EUSAGE, "--timeline: the schedule threads has none");
@@ -346,6 +365,7 @@ enum eng_status eng_options_read(int argc, char **argv, const char *environment_
         case OPT_SCHEDULE_SEED:
         case OPT_BUDGET:
         case OPT_THREADS:
+        case OPT_OMIT_WAIT:
         case OPT_STEPS:
             status = read_number((enum option_id)id, table[index].name, optarg, &c.train, error);
             break;

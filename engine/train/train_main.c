@@ -100,6 +100,28 @@ static enum eng_status take_aim(const struct eng_recipe *recipe, struct eng_comm
     return status;
 }
 
+/* One line for each ordering call, one for the races found. */
+static enum eng_status list_waits(const struct eng_trainer *t, enum eng_status status,
+                                  struct eng_error *error)
+{
+    if (t == NULL || !t->options->list_waits) {
+        return status;
+    }
+    int count = 0;
+    const struct dev_site *sites = dev_sites(t->device, &count);
+    const int omitted = t->options->omit_wait;
+    if (status == ENG_OK && omitted > count) {
+        return eng_fail(error, ENG_EUSAGE, "--omit-wait %d: the run has %d such calls", omitted,
+                        count);
+    }
+    for (int i = 0; i < count; i++) {
+        printf("%s\t%d\t%s\t%s\t%" PRIu64 "\n", i + 1 == omitted ? "omitted" : "wait", i + 1,
+               sites[i].verb, sites[i].where, sites[i].calls);
+    }
+    printf("races\t%" PRIu64 "\n", dev_race_count(t->device));
+    return status;
+}
+
 static enum eng_status train(const struct eng_recipe *recipe, const struct eng_command_line *c,
                              struct eng_error *error)
 {
@@ -118,6 +140,7 @@ static enum eng_status train(const struct eng_recipe *recipe, const struct eng_c
         if (status == ENG_OK && !c->quiet && t->steps_done > 0) {
             summary(t, &watch);
         }
+        status = list_waits(t, status, error);
     }
     eng_trainer_destroy(t);
     return status;
@@ -143,6 +166,7 @@ static enum eng_status evaluate(const struct eng_recipe *recipe, const struct en
     }
     if (status == ENG_OK) {
         printf("{\"eval_loss\":%.17g,\"supervised\":%d}\n", loss, supervised);
+        status = list_waits(t, status, error);
     }
     eng_trainer_destroy(t);
     return status;

@@ -92,6 +92,9 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
                                   .aim_count = o->aim_count,
                                   .watch = t->timeline != NULL ? eng_timeline_moment : NULL,
                                   .watch_context = t->timeline,
+                                  .guard = o->guard,
+                                  .list_sites = o->list_waits,
+                                  .omit_site = o->omit_wait,
                                   .oom_step = t->recipe->device.oom_at,
                                   .why = why,
                                   .why_bytes = sizeof why};
@@ -156,9 +159,6 @@ static enum eng_status perturb(struct eng_trainer *t, struct eng_error *error)
         }
         if (status == DEV_OK) {
             status = dev_copy(t->device, t->compute, on_device, pinned, bytes, "perturbed weights");
-        }
-        if (status == DEV_OK) {
-            status = dev_sync_stream(t->device, t->compute);
         }
     }
     return eng_train_device(t->device, status, error);
@@ -305,7 +305,6 @@ enum eng_status eng_trainer_create(const struct eng_recipe *recipe,
         struct dev_ledger ledger;
         dev_ledger(t->device, &ledger);
         t->mallocs_seen = ledger.mallocs;
-        status = eng_train_device(t->device, dev_sync_all(t->device), error);
     }
 done:
     free(from);

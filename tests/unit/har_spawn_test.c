@@ -41,6 +41,7 @@ Test(har_spawn, every_way_to_end_is_told_apart)
         {"exit 1", HAR_END_rejected, 1, 0},
         {"exit 8", HAR_END_refused, 8, 0},
         {"exit 9", HAR_END_assertion, 9, 0},
+        {"exit 10", HAR_END_guarded, 10, 0},
         {"exit 70", HAR_END_crashed, 70, 0},
         {"exit 74", HAR_END_no_verdict, 74, 0},
         {"exit 127", HAR_END_no_verdict, 127, 0},
