@@ -9,6 +9,7 @@
 
 #include "dev_guard.h"
 #include "dev_internal.h"
+#include "dev_sched.h"
 #include "fault.h"
 
 const char *dev_status_name(enum dev_status status)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dev_internal.h"
+#include "dev_sched.h"
 
 static int by_held(const void *a, const void *b)
 {

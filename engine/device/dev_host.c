@@ -7,6 +7,7 @@
 #include "dev_guard.h"
 #include "dev_internal.h"
 #include "dev_map.h"
+#include "dev_sched.h"
 #include "eng_assert.h"
 
 enum {

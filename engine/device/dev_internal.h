@@ -247,50 +247,13 @@ static inline void dev_yield(dev *d)
 /* dev_events.c: advances the race checker's clock of a stream: the operation being issued. */
 void dev_tick(dev *d, dev_stream stream);
 
-/* dev_sched.c: operations, taken and given back, and what the host back end does with them. */
+/* dev_sched.c: operations, taken and given back. */
 struct dev_op *dev_op_take(dev *d, enum dev_op_kind kind, const char *what); /* NULL: no memory */
 void dev_op_put(dev *d, struct dev_op *op);
-/* Whether the first operation of a stream exists and waits for nothing. */
-bool dev_ready(const dev *d, dev_stream stream);
-/* Runs the next tile of a stream that is ready. */
-void dev_run_tile(dev *d, dev_stream stream);
 void dev_sched_close(dev *d); /* drops queues */
-void dev_sched_enqueue(dev *d, dev_stream stream, struct dev_op *op);
-bool dev_sched_passed(const dev *d, struct dev_point point);
 
 /* dev_sites.c: notes an ordering call; true: it is to be left out. */
 bool dev_site_omitted(dev *d, const char *verb);
-
-/* dev_policy.c: which stream goes on. */
-enum dev_status dev_policy_open(dev *d);
-void dev_policy_close(dev *d);
-void dev_policy_run_until(dev *d, struct dev_point point);
-void dev_policy_yield(dev *d);
-void dev_policy_issued(dev *d, dev_stream stream, struct dev_op *op); /* op is its last one */
-void dev_draw_priorities(dev *d);
-void dev_policy_step(dev *d); /* a training step begins */
-
-/* dev_aim.c: operations held until another one has run. */
-enum dev_status dev_aim_open(dev *d);
-void dev_aim_close(dev *d);
-bool dev_aim_holds(const dev *d, const struct dev_op *op);
-void dev_aim_release(dev *d, const struct dev_op *op); /* gives up on what holds it */
-void dev_aim_ran(dev *d, uint64_t operation);
-void dev_aim_settle(dev *d); /* the host is at a new call: the access before is over */
-
-/* dev_threads.c: a thread per stream. */
-enum dev_status dev_threads_open(dev *d);
-void dev_threads_close(dev *d); /* the queues must be empty */
-bool dev_threads_start(dev *d, dev_stream stream);
-void dev_threads_lock(const dev *d);   /* guards queues and spare operations; nothing without */
-void dev_threads_unlock(const dev *d); /* threads */
-void dev_threads_wake(dev *d);
-void dev_threads_wait(dev *d, struct dev_point point);
-
-/* dev_host.c: executes one tile of an operation, on the pool. */
-void dev_execute(dev *d, const struct dev_op *op);
-/* Executes a whole operation on the calling thread with its own workspace. */
-void dev_execute_alone(dev *d, const struct dev_op *op, int workspace);
 
 /* dev_ops.c: a fill of a block that is not, or not yet, live. */
 enum dev_status dev_poison(dev *d, dev_stream stream, void *ptr, size_t bytes, const char *what,

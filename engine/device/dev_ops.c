@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dev_internal.h"
+#include "dev_sched.h"
 #include "fault.h"
 
 static bool in_slab(const dev *d, const void *ptr)

@@ -1,7 +1,7 @@
 /* The seeded scheduler of the host back end: which stream goes on, and when the host does.
  * Called by dev_sched.c and through the back end's table; must not know what operations do. A
  * function of (program, seed) but for DEV_SCHED_THREADS, where the machine decides. */
-#include "dev_internal.h"
+#include "dev_sched.h"
 #include "eng_assert.h"
 
 static uint64_t next_random(dev *d)

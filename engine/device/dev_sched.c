@@ -5,7 +5,7 @@
  * run: no deadlock. */
 #include <stdlib.h>
 
-#include "dev_internal.h"
+#include "dev_sched.h"
 #include "fault.h"
 
 void dev_sched_close(dev *d)

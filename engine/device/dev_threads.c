@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "dev_internal.h"
+#include "dev_sched.h"
 
 struct dev_workers {
     pthread_mutex_t lock;
