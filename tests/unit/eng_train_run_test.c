@@ -28,6 +28,7 @@ Test(train_run, execution_does_not_change_bits)
         "--schedule pct --schedule-seed 1",
         "--schedule random --schedule-seed 1",
         "--schedule threads",
+        "--guard",
         "--schedule pct --schedule-seed 2",
         "--schedule pct --schedule-seed 3 --driver tasks --threads 2",
         "--driver tasks",
