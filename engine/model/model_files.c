@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "model_params.h"
 
 enum { HEADER_MAX = 100 << 20 };
@@ -132,7 +133,7 @@ static enum dev_status stage_in(eng_model *m, dev_stream stream, float *dst, con
             status = dev_copy(m->device, stream, (char *)dst + done, m->staging, part,
                               "weights to device");
         }
-        if (status == DEV_OK) {
+        if (status == DEV_OK && FAULT(model_upload_sync, true)) {
             status = dev_sync_stream(m->device, stream);
         }
     }

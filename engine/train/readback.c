@@ -48,9 +48,10 @@ static int slot_of(const struct eng_step *step)
     return step->number % ENG_RESULT_SLOTS;
 }
 
+/* The buffer on the device that a step's results are made in. */
 float *eng_results_slot(struct eng_trainer *t, const struct eng_step *step)
 {
-    return t->results.device[slot_of(step)];
+    return t->results.device[FAULT(readback_ring, slot_of(step))];
 }
 
 enum eng_status eng_results_enqueue(struct eng_trainer *t, const struct eng_step *step,
@@ -64,7 +65,7 @@ enum eng_status eng_results_enqueue(struct eng_trainer *t, const struct eng_step
         status = dev_wait(t->device, 0, r->ready);
     }
     if (status == DEV_OK) {
-        status = dev_copy(t->device, 0, r->host[slot], r->device[slot],
+        status = dev_copy(t->device, 0, r->host[slot], eng_results_slot(t, step),
                           ENG_RESULT_COUNT * sizeof(float), "results to host");
     }
     if (status == DEV_OK && t->hidden_rms != NULL) {

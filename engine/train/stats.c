@@ -53,12 +53,13 @@ enum eng_status eng_stats_tap(void *context, const char *name, const float *x, i
 {
     struct eng_trainer *t = context;
     const int slot = t->pass.step->number % ENG_RING_SLOTS;
-    const enum eng_status status = eng_sketches_tap(&t->sketches, 0, slot, t->pass.tap++, x,
-                                                    (size_t)rows * (size_t)width, error);
-    if (status != ENG_OK || strcmp(name, "norm") != 0) {
+    const bool last = strcmp(name, "norm") == 0;
+    const enum eng_status status = last ? hidden_rms(t, x, rows, width, error) : ENG_OK;
+    if (status != ENG_OK) {
         return status;
     }
-    return hidden_rms(t, x, rows, width, error);
+    return eng_sketches_tap(&t->sketches, FAULT(stats_sketch_stream, 0), slot, t->pass.tap++, x,
+                            (size_t)rows * (size_t)width, error);
 }
 
 enum eng_status eng_stats_release(struct eng_trainer *t, struct eng_error *error)

@@ -40,9 +40,9 @@ static enum dev_status launch_clip(struct eng_trainer *t, float *results)
                                           {clip.coef, sizeof(float), DEV_WRITE}};
     const enum dev_status status = dev_launch(t->device, 0, K_ID_grad_sumsq, p->chunk_count, &sum,
                                               sum_spans, 3, "gradient norm parts");
-    return status != DEV_OK
-               ? status
-               : dev_launch(t->device, 0, K_ID_clip_coef, 1, &clip, clip_spans, 3, "clip factor");
+    return status != DEV_OK ? status
+                            : dev_launch(t->device, FAULT(update_clip_stream, 0), K_ID_clip_coef, 1,
+                                         &clip, clip_spans, 3, "clip factor");
 }
 
 /* zero_grad: clear the gradients in the same pass. */
