@@ -1,39 +1,50 @@
 /* Row programs on CUDA: up to 32 lanes are a warp, more are a block. Included by row.h alone.
- * Each program becomes extern "C" int k_<name>_launch(void *stream, int rows, const void *args),
- * which returns a cudaError_t. */
+ * ROW_SUFFIX, set by the build, names the entry k_<name><ROW_SUFFIX>, a k_launch_fn (launch.h):
+ * _launch, or _launch_twin for the mutable twin. */
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include "launch.h"
+
 #define ROW_FN static __device__ __forceinline__
 #define ROW_RESTRICT __restrict__
+
+#define ROW_PASTE2_(a, b) a##b
+#define ROW_PASTE_(a, b) ROW_PASTE2_(a, b)
+#define ROW_ENTRY_(name) ROW_PASTE_(k_##name, ROW_SUFFIX)
 
 /* Threads of a block that holds several one-warp rows. */
 enum { ROW_BLOCK_ = 256 };
 
+/* cudaLaunchKernel answers for this launch; the thread's last error might be another call's. */
 #define ROW_KERNEL(name, lanes)                                                                    \
     ROW_FN void name##_body(const struct k_##name##_args *a, const int row, const int lane_,       \
                             float *row_shared_, const char(*row_lanes_)[lanes]);                   \
-    __global__ void __launch_bounds__((lanes) > 32 ? (int)(lanes) : (int)ROW_BLOCK_)               \
-        name##_global(const struct k_##name##_args args, int rows)                                 \
+    static __global__ void __launch_bounds__((lanes) > 32 ? (int)(lanes) : (int)ROW_BLOCK_)        \
+        name##_global(const struct k_##name##_args args, int rows MUT_LAUNCH_PARAMETER)            \
     {                                                                                              \
         __shared__ float shared[32];                                                               \
         const int warp = (int)threadIdx.x / 32;                                                    \
         const int block = (int)blockIdx.x;                                                         \
         const int row = (lanes) > 32 ? block : block * (ROW_BLOCK_ / 32) + warp;                   \
         const int lane = (lanes) > 32 ? (int)threadIdx.x : (int)threadIdx.x % 32;                  \
+        MUT_LAUNCH_ENTER                                                                           \
         if (row < rows) {                                                                          \
             name##_body(&args, row, lane, shared, 0);                                              \
         }                                                                                          \
     }                                                                                              \
-    extern "C" int k_##name##_launch(void *stream, int rows, const void *args)                     \
+    extern "C" int ROW_ENTRY_(name)(void *stream, int rows, const void *args,                      \
+                                    ROW_UNUSED const struct mut_launch *launch)                    \
     {                                                                                              \
         const int per_block = (lanes) > 32 ? 1 : ROW_BLOCK_ / 32;                                  \
         const int blocks = (rows + per_block - 1) / per_block;                                     \
         const int threads = (lanes) > 32 ? (int)(lanes) : (int)ROW_BLOCK_;                         \
-        name##_global<<<blocks, threads, 0, (cudaStream_t)stream>>>(                               \
-            *(const struct k_##name##_args *)args, rows);                                          \
-        return (int)cudaPeekAtLastError();                                                         \
+        struct k_##name##_args copy = *(const struct k_##name##_args *)args;                       \
+        void *parameters[] = {&copy, &rows MUT_LAUNCH_ARGUMENT(launch)};                           \
+        return (int)cudaLaunchKernel((const void *)name##_global, dim3((unsigned)blocks),          \
+                                     dim3((unsigned)threads), parameters, MUT_LAUNCH_BYTES,        \
+                                     (cudaStream_t)stream);                                        \
     }                                                                                              \
     ROW_FN void name##_body(const struct k_##name##_args *a, const int row, const int lane_,       \
                             float *row_shared_, const char(*row_lanes_)[lanes])

@@ -12,5 +12,4 @@
  * source   public report the row imitates, "" when there is none */
 #pragma once
 
-#include "fault_host.h"
 #include "mut_defs.h" /* generated: includes every mutants/<file>.def */

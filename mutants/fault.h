@@ -18,4 +18,9 @@
 #else
 #define FAULT(site, healthy) (healthy)
 #define MUT_ENTER_STEP(step) ((void)(step))
+/* What a kernel on a device and its launch carry for the sites of a twin: nothing here. */
+#define MUT_LAUNCH_PARAMETER
+#define MUT_LAUNCH_ENTER
+#define MUT_LAUNCH_ARGUMENT(launch)
+#define MUT_LAUNCH_BYTES 0
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "dev_cuda.h"
 #include "dev_guard.h"
 #include "dev_internal.h"
 #include "dev_sched.h"
@@ -80,13 +81,14 @@ static bool makes_sense(const struct dev_conf *conf)
     return conf->threads >= 1 && conf->threads <= DEV_POOL_THREADS_MAX &&
            conf->heap_bytes >= DEV_GRANULE && conf->sched >= DEV_SCHED_FIFO &&
            conf->sched < DEV_SCHED_COUNT && !(conf->guard && conf->sched == DEV_SCHED_THREADS) &&
-           conf->kind == DEV_KIND_HOST;
+           (conf->kind == DEV_KIND_HOST ||
+            (conf->kind == DEV_KIND_CUDA && !conf->guard && conf->sched != DEV_SCHED_AIMED));
 }
 
 static void set_up(dev *d, const struct dev_conf *conf)
 {
     d->conf = *conf;
-    d->backend = &dev_host_backend;
+    d->backend = conf->kind == DEV_KIND_CUDA ? &dev_cuda_backend : &dev_host_backend;
     d->opened = time_stamp();
     d->slab_bytes = conf->heap_bytes / DEV_GRANULE * DEV_GRANULE;
     d->slab_mapped = d->slab_bytes * (conf->guard ? DEV_GUARD_STRETCH : 1);

@@ -66,7 +66,8 @@ struct dev_aim {
 
 /* Where operations run. */
 enum dev_kind {
-    DEV_KIND_HOST /* on this processor, streams as queues under a seeded scheduler */
+    DEV_KIND_HOST, /* on this processor, streams as queues under a seeded scheduler */
+    DEV_KIND_CUDA  /* on a CUDA device, where the library that nvcc built is beside the program */
 };
 
 /* Something that happened on the device, for a timeline. */
@@ -96,9 +97,10 @@ struct dev_conf {
     size_t pinned_bytes; /* exact budget of pinned host memory */
     enum dev_sched sched;
     uint64_t seed;
-    int threads;                /* host threads that share the rows of one operation, >= 1 */
-    bool check_races;           /* happens-before checker on */
-    bool poison;                /* fill blocks with NaN when handed out and when freed */
+    int threads;         /* host threads that share the rows of one operation, >= 1 */
+    bool check_races;    /* happens-before checker on */
+    bool exact_products; /* CUDA: products have the host's bits, slowly; else they are cuBLAS's */
+    bool poison;         /* fill blocks with NaN when handed out and when freed */
     const struct dev_aim *aims; /* of DEV_SCHED_AIMED; kept by reference */
     size_t aim_count;           /* up to DEV_AIMS_MAX */
     dev_watch_fn *watch; /* told of each moment, NULL = nobody; not under DEV_SCHED_THREADS */

@@ -100,7 +100,7 @@ static enum dev_status put_cached(dev *d, int block)
 }
 
 /* Whether the other streams' work up to the free is done. */
-static bool is_finished(const dev *d, const struct dev_block *b)
+static bool is_finished(dev *d, const struct dev_block *b)
 {
     bool finished = true;
     for (dev_stream s = 1; s <= d->stream_count; s++) {

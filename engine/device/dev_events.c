@@ -122,5 +122,8 @@ enum dev_status dev_sync_all(dev *d)
     for (dev_stream s = 1; !omitted && s <= d->stream_count; s++) {
         sync_one(d, s);
     }
+    if (d->backend->synced != NULL) {
+        d->backend->synced(d);
+    }
     return d->failed;
 }

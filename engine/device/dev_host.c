@@ -162,6 +162,11 @@ static void mark(dev *d, dev_stream stream)
     (void)stream;
 }
 
+static bool passed(dev *d, struct dev_point point)
+{
+    return dev_sched_passed(d, point);
+}
+
 const struct dev_backend dev_host_backend = {
     .name = "host",
     .open = open_host,
@@ -169,7 +174,7 @@ const struct dev_backend dev_host_backend = {
     .stream_open = stream_open,
     .enqueue = dev_sched_enqueue,
     .mark = mark,
-    .passed = dev_sched_passed,
+    .passed = passed,
     .run_until = dev_policy_run_until,
     .yield = dev_policy_yield,
 };

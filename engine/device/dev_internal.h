@@ -141,9 +141,11 @@ struct dev_backend {
     void (*enqueue)(dev *d, dev_stream stream, struct dev_op *op);
     /* passed() and waits will ask for the end of what the stream has been given so far. */
     void (*mark)(dev *d, dev_stream stream);
-    bool (*passed)(const dev *d, struct dev_point point);
+    bool (*passed)(dev *d, struct dev_point point);
     void (*run_until)(dev *d, struct dev_point point); /* the host waits */
     void (*yield)(dev *d);                             /* the host reached a call */
+    void (*synced)(
+        dev *d); /* everything is done: what the device recorded may be fetched; or NULL */
 };
 extern const struct dev_backend dev_host_backend;
 
@@ -179,7 +181,9 @@ struct dev {
     struct dev_sites sites;
     struct dev_workers *workers; /* DEV_SCHED_THREADS only */
 
-    /* execution */
+    struct dev_cuda *cuda; /* NULL on the host */
+
+    /* execution on the host */
     dev_pool *pool;
     void **workspace; /* one per thread */
     int workspaces;
@@ -231,7 +235,7 @@ static inline void dev_mark(dev *d, dev_stream stream)
 {
     d->backend->mark(d, stream);
 }
-static inline bool dev_passed(const dev *d, struct dev_point point)
+static inline bool dev_passed(dev *d, struct dev_point point)
 {
     return point.stream == 0 || d->backend->passed(d, point);
 }

@@ -27,6 +27,8 @@ enum option_id {
     OPT_GUARD,
     OPT_THREADS,
     OPT_DRIVER,
+    OPT_DEVICE,
+    OPT_EXACT_PRODUCTS,
     OPT_BUDGET,
     OPT_CHECKPOINT_DIR,
     OPT_RESUME,
@@ -58,6 +60,8 @@ static const struct option table[] = {
     {"omit-wait", required_argument, NULL, OPT_OMIT_WAIT},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"driver", required_argument, NULL, OPT_DRIVER},
+    {"device", required_argument, NULL, OPT_DEVICE},
+    {"exact-products", no_argument, NULL, OPT_EXACT_PRODUCTS},
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"checkpoint-dir", required_argument, NULL, OPT_CHECKPOINT_DIR},
     {"resume", required_argument, NULL, OPT_RESUME},
@@ -75,7 +79,7 @@ const char *eng_options_help(void)
 {
     return "usage: faultline-train --recipe FILE --weights FILE.safetensors [options]\n"
            "\n"
-           "Trains a recipe (corpus/RECIPE.md) on the host device and writes a trace.\n"
+           "Trains a recipe (corpus/RECIPE.md) and writes a trace.\n"
            "\n"
            "  --recipe FILE           what to train\n"
            "  --weights FILE          initial weights (see faultline-init)\n"
@@ -101,6 +105,9 @@ const char *eng_options_help(void)
            "0 = none\n"
            "  --threads N             threads that share an operation (default: processors)\n"
            "  --driver KIND           single (default), or tasks: phases migrate between threads\n"
+           "  --device KIND           host (default), or cuda (there --schedule threads by "
+           "default)\n"
+           "  --exact-products        cuda: products with the host's bits, not by cuBLAS\n"
            "  --budget BYTES          device memory instead of the recipe's\n"
            "  --checkpoint-dir DIR    keep checkpoints as the recipe's checkpoint_every says\n"
            "  --resume DIR            go on from a checkpoint\n"
@@ -218,10 +225,12 @@ static enum eng_status read_word(enum option_id id, const char *name, const char
 #undef DEV_ROW_
             NULL};
     static const char *const drivers[] = {"single", "tasks", NULL};
+    static const char *const devices[] = {"host", "cuda", NULL};
     int index = 0;
     const enum eng_status status = word(name, text,
                                         id == OPT_LEVEL      ? levels
                                         : id == OPT_SCHEDULE ? scheds
+                                        : id == OPT_DEVICE   ? devices
                                                              : drivers,
                                         &index, error);
     if (status != ENG_OK) {
@@ -231,6 +240,8 @@ static enum eng_status read_word(enum option_id id, const char *name, const char
         o->level = (enum eng_level)index;
     } else if (id == OPT_SCHEDULE) {
         o->sched = (enum dev_sched)index;
+    } else if (id == OPT_DEVICE) {
+        o->device = (enum dev_kind)index;
     } else {
         o->driver = (enum eng_driver_kind)index;
     }
@@ -295,6 +306,9 @@ static void read_plain(enum option_id id, const char *text, struct eng_command_l
     case OPT_UNCHECKED:
         o->unchecked = true;
         break;
+    case OPT_EXACT_PRODUCTS:
+        o->exact_products = true;
+        break;
     case OPT_QUIET:
         c->quiet = true;
         break;
@@ -331,6 +345,12 @@ static enum eng_status check(const struct eng_command_line *c, struct eng_error 
     if (o->timeline_path != NULL && o->sched == DEV_SCHED_THREADS) {
         return eng_fail(error, ENG_EUSAGE, "--timeline: the schedule threads has none");
     }
+    if (o->exact_products && o->device != DEV_KIND_CUDA) {
+        return eng_fail(error, ENG_EUSAGE, "--exact-products needs --device cuda");
+    }
+    if (o->device == DEV_KIND_CUDA && (o->guard || o->sched == DEV_SCHED_AIMED)) {
+        return eng_fail(error, ENG_EUSAGE, "--device cuda: no guard mode and no schedule aimed");
+    }
     if (o->contents && o->trace_path == NULL) {
         return eng_fail(error, ENG_EUSAGE, "--contents needs --trace");
     }
@@ -346,6 +366,7 @@ enum eng_status eng_options_read(int argc, char **argv, const char *environment_
                                            .threads = processors > 0 ? (int)processors : 1}};
     enum eng_status status = ENG_OK;
     int index = 0;
+    bool scheduled = false;
     optind = 1;
     opterr = 0;
     for (int id; status == ENG_OK && (id = getopt_long(argc, argv, ":", table, &index)) != -1;) {
@@ -372,6 +393,8 @@ enum eng_status eng_options_read(int argc, char **argv, const char *environment_
         case OPT_LEVEL:
         case OPT_SCHEDULE:
         case OPT_DRIVER:
+        case OPT_DEVICE:
+            scheduled |= id == OPT_SCHEDULE;
             status = read_word((enum option_id)id, table[index].name, optarg, &c.train, error);
             break;
         default:
@@ -381,6 +404,9 @@ enum eng_status eng_options_read(int argc, char **argv, const char *environment_
     }
     if (status == ENG_OK && optind < argc) {
         status = eng_fail(error, ENG_EUSAGE, "'%s' is not an option", argv[optind]);
+    }
+    if (c.train.device == DEV_KIND_CUDA && !scheduled) {
+        c.train.sched = DEV_SCHED_THREADS;
     }
     if (c.train.trace_path == NULL) {
         c.train.level = ENG_LEVEL_NONE;

@@ -98,7 +98,7 @@ static void header(struct eng_text *h, const struct eng_trainer *t)
     key_string(h, "recipe", t->recipe->name);
     key_uint(h, "seed", t->seed);
     key_hash(h, "recipe_hash", t->recipe->hash);
-    key_string(h, "backend", "host");
+    key_string(h, "backend", t->options->device == DEV_KIND_CUDA ? "cuda" : "host");
     key_string(h, "precision", "fp32");
     key_string(h, "build", "compiler " __VERSION__);
     key_string(h, "fault", o->fault != NULL ? o->fault : "none");

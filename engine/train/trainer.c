@@ -81,7 +81,9 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
     struct eng_plan plan;
     eng_trainer_plan(t->recipe, o, &plan);
     char why[256] = "";
-    const struct dev_conf conf = {.heap_bytes = plan.budget_bytes,
+    const struct dev_conf conf = {.kind = o->device,
+                                  .exact_products = o->exact_products,
+                                  .heap_bytes = plan.budget_bytes,
                                   .pinned_bytes = plan.pinned_bytes,
                                   .sched = o->sched,
                                   .seed = o->schedule_seed,
@@ -100,7 +102,10 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
                                   .why_bytes = sizeof why};
     enum dev_status status = dev_open(&conf, &t->device);
     if (status != DEV_OK) {
-        return eng_fail(error, status == DEV_EOOM ? ENG_EDEVICEMEM : ENG_EDEVICE,
+        return eng_fail(error,
+                        status == DEV_EOOM        ? ENG_EDEVICEMEM
+                        : status == DEV_ENODEVICE ? ENG_EUSAGE
+                                                  : ENG_EDEVICE,
                         "device cannot be opened: %s",
                         why[0] != '\0' ? why : dev_status_text(status));
     }

@@ -42,6 +42,8 @@ struct eng_train_options {
     int omit_wait;   /* 0 = none */
     int threads;
     enum eng_driver_kind driver;
+    enum dev_kind device;
+    bool exact_products;
     uint64_t budget;  /* bytes, 0 = the recipe's */
     bool perturb_ulp; /* move each initial weight by one ulp */
     bool unchecked;   /* no race checker, no poison: for measuring speed */

@@ -13,7 +13,8 @@ function allowed(from, to) {
     if (within(from, "tests")) return 1
     if (within(from, "mutants")) return within(to, "mutants")
     if (within(from, "corpus")) return within(to, "corpus")
-    if (within(from, "kernels")) return within(to, "kernels") || to == "mutants/fault.h" || to == "mutants/select.h"
+    if (within(from, "kernels"))
+        return within(to, "kernels") || to ~ "^mutants/(fault|fault_launch|select)\\.h$"
     if (within(from, "engine")) return within(to, "engine") || within(to, "kernels") || within(to, "mutants")
     if (within(from, "oracles/reference")) return within(to, "oracles/reference")
     if (within(from, "oracles/checks")) return within(to, "oracles/checks")

@@ -14,7 +14,6 @@
 #include "sketch.h"
 
 enum {
-    POOL_BYTES = 1 << 20,
     OUTPUTS_MAX = 8,
     WIDTH = 77,
     TOKENS = 37,
@@ -43,7 +42,7 @@ static void *take(struct bench *b, size_t bytes)
 {
     void *p = b->pool + b->used;
     b->used += (bytes + 63) / 64 * 64;
-    if (b->used > POOL_BYTES) {
+    if (b->used > K_CASE_POOL_BYTES) {
         abort();
     }
     return p;
@@ -270,14 +269,11 @@ static void run_sketch(struct bench *b, enum k_id id)
     }
 }
 
-struct k_case_result k_case_run(enum k_id id, int variant, k_rows_fn *fn, int pieces)
+struct k_case_result k_case_run_in(enum k_id id, int variant, k_rows_fn *fn, int pieces, void *pool)
 {
-    struct bench b = {.random = (uint64_t)id * 100 + (uint64_t)variant, .fn = fn, .pieces = pieces};
-    b.pool = aligned_alloc(64, POOL_BYTES);
-    if (b.pool == NULL) {
-        abort();
-    }
-    memset(b.pool, 0, POOL_BYTES);
+    struct bench b = {
+        .random = (uint64_t)id * 100 + (uint64_t)variant, .fn = fn, .pieces = pieces, .pool = pool};
+    memset(b.pool, 0, K_CASE_POOL_BYTES);
     const char *file = strrchr(k_kernel_at(id)->file, '/') + 1;
     if (strcmp(file, "embed.cu") == 0) {
         run_embed(&b, id);
@@ -304,6 +300,16 @@ struct k_case_result k_case_run(enum k_id id, int variant, k_rows_fn *fn, int pi
         }
         result.bytes += b.outputs[i].bytes;
     }
-    free(b.pool);
+    return result;
+}
+
+struct k_case_result k_case_run(enum k_id id, int variant, k_rows_fn *fn, int pieces)
+{
+    void *pool = aligned_alloc(64, K_CASE_POOL_BYTES);
+    if (pool == NULL) {
+        abort();
+    }
+    const struct k_case_result result = k_case_run_in(id, variant, fn, pieces, pool);
+    free(pool);
     return result;
 }
