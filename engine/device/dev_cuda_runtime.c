@@ -244,10 +244,13 @@ static int stream_wait(dev_cuda_context *c, int stream, void *event, struct dev_
 
 static int watch(dev_cuda_context *c, const int32_t *first_step, struct dev_cuda_error *error)
 {
-    const int result = dev_cuda_enter(c, error);
-    return result != 0 ? result
-                       : CHECK(cudaMemcpy(c->first_step, first_step, c->sites * sizeof *first_step,
-                                          cudaMemcpyHostToDevice));
+    int result = dev_cuda_enter(c, error);
+    if (result == 0) {
+        result = CHECK(cudaMemcpy(c->first_step, first_step, c->sites * sizeof *first_step,
+                                  cudaMemcpyHostToDevice));
+    }
+    /* A copy from pageable memory may return before it has arrived, and our streams do not wait. */
+    return result == 0 ? CHECK(cudaDeviceSynchronize()) : result;
 }
 
 static int reached(dev_cuda_context *c, int32_t *first_step, struct dev_cuda_error *error)
