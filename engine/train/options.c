@@ -25,6 +25,7 @@ enum option_id {
     OPT_TIMELINE,
     OPT_OMIT_WAIT,
     OPT_GUARD,
+    OPT_NO_POISON,
     OPT_THREADS,
     OPT_DRIVER,
     OPT_DEVICE,
@@ -57,6 +58,7 @@ static const struct option table[] = {
     {"aim", required_argument, NULL, OPT_AIM},
     {"timeline", required_argument, NULL, OPT_TIMELINE},
     {"guard", no_argument, NULL, OPT_GUARD},
+    {"no-poison", no_argument, NULL, OPT_NO_POISON},
     {"omit-wait", required_argument, NULL, OPT_OMIT_WAIT},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"driver", required_argument, NULL, OPT_DRIVER},
@@ -117,6 +119,7 @@ const char *eng_options_help(void)
            "  --perturb-ulp           move every initial weight by one unit in the last place\n"
            "  --save DIR              write the final model.safetensors and config.json\n"
            "  --unchecked             no race checker and no poison: for measuring speed\n"
+           "  --no-poison             freed memory keeps its contents\n"
            "  --quiet                 no summary, no progress\n"
            "  --version, --help\n"
            "\n"
@@ -299,6 +302,9 @@ static void read_plain(enum option_id id, const char *text, struct eng_command_l
         break;
     case OPT_SAVE:
         c->save = text;
+        break;
+    case OPT_NO_POISON:
+        o->no_poison = true;
         break;
     case OPT_GUARD:
         o->guard = true;

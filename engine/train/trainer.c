@@ -89,7 +89,7 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
                                   .seed = o->schedule_seed,
                                   .threads = o->threads,
                                   .check_races = !o->unchecked,
-                                  .poison = !o->unchecked,
+                                  .poison = !o->unchecked && !o->no_poison,
                                   .aims = o->aims,
                                   .aim_count = o->aim_count,
                                   .watch = t->timeline != NULL ? eng_timeline_moment : NULL,

@@ -37,6 +37,7 @@ struct eng_train_options {
     uint64_t schedule_seed;
     const struct dev_aim *aims; /* of DEV_SCHED_AIMED, kept by reference */
     size_t aim_count;
+    bool no_poison;
     bool guard;      /* see dev_conf */
     bool list_waits; /* test hook: list ordering calls at the end, and leave out the Nth */
     int omit_wait;   /* 0 = none */

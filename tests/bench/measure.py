@@ -239,9 +239,10 @@ def bench_trace(bench, names):
 def bench_checks(bench, names):
     print("## Cost of race checker and poison: processor time of a step over the same unchecked, 1 thread")
     for name in names or ("nano", "tiny"):
-        more = compare(bench, name, {"without": ["--level", "none", "--unchecked"], "with": ["--level", "none"]},
+        more = compare(bench, name, {"without": ["--level", "none", "--unchecked"],
+                                     "races": ["--level", "none", "--no-poison"], "with": ["--level", "none"]},
                        7, 9 if name == "tiny" else 40)
-        print(f"{name}: {more['with']} %", flush=True)
+        print(f"{name}: race checker {more['races']} %, with poison {more['with']} %", flush=True)
 
 
 def bench_start(bench, names):
