@@ -151,6 +151,11 @@ static void text_args(const struct making *m, struct har_args *args)
     }
     har_args_add(args, "--mask");
     har_args_add(args, recipe->mask);
+    har_args_add(args, "--format");
+    har_args_add(args, recipe->format);
+    if (recipe->checks_prefix) {
+        har_args_add(args, "--prefix");
+    }
     har_args_add(args, "--out");
     har_args_add(args, m->fresh);
 }

@@ -22,6 +22,7 @@ struct raw_text {
 struct raw_data {
     char **train;
     char **eval;
+    char *format, *on_prefix; /* NULL: left out */
     unsigned train_count, eval_count;
 };
 struct raw_train {
@@ -56,6 +57,10 @@ static const cyaml_schema_field_t data_fields[] = {
                          CYAML_UNLIMITED),
     CYAML_FIELD_SEQUENCE("eval", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw_data, eval,
                          &string_value, 0, CYAML_UNLIMITED),
+    CYAML_FIELD_STRING_PTR("format", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw_data,
+                           format, 0, CYAML_UNLIMITED),
+    CYAML_FIELD_STRING_PTR("on_prefix", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw_data,
+                           on_prefix, 0, CYAML_UNLIMITED),
     CYAML_FIELD_END};
 static const cyaml_schema_field_t train_fields[] = {
     CYAML_FIELD_INT("steps", CYAML_FLAG_DEFAULT, struct raw_train, steps),
@@ -142,6 +147,8 @@ static bool recipe_copy(const char *path, const struct raw_recipe *raw, struct h
     out->tokenizer = har_yaml_resolve(path, raw->text.tokenizer);
     out->template_name = strdup(raw->text.template_name);
     out->mask = strdup(raw->text.mask);
+    out->format = strdup(raw->data.format != NULL ? raw->data.format : "messages");
+    out->checks_prefix = raw->data.on_prefix != NULL && strcmp(raw->data.on_prefix, "ignore") != 0;
     out->template_path = find_template(path, raw->text.template_name);
     out->train_count = raw->data.train_count;
     out->eval_count = raw->data.eval_count;
@@ -152,7 +159,8 @@ static bool recipe_copy(const char *path, const struct raw_recipe *raw, struct h
     return resolve_list(path, raw->data.train, raw->data.train_count, &out->train) &&
            resolve_list(path, raw->data.eval, raw->data.eval_count, &out->eval) &&
            out->path != NULL && out->name != NULL && out->tokenizer != NULL &&
-           out->template_name != NULL && out->template_path != NULL && out->mask != NULL;
+           out->template_name != NULL && out->template_path != NULL && out->mask != NULL &&
+           out->format != NULL;
 }
 
 static enum har_status require_one(const char *path, struct har_error *error)
@@ -247,6 +255,7 @@ void har_recipe_fini(struct har_recipe *recipe)
     free(recipe->template_name);
     free(recipe->template_path);
     free(recipe->mask);
+    free(recipe->format);
     free_list(recipe->train, recipe->train_count);
     free_list(recipe->eval, recipe->eval_count);
     memset(recipe, 0, sizeof *recipe);

@@ -15,6 +15,8 @@ struct har_recipe {
     char *template_name;
     char *template_path;
     char *mask;
+    char *format;       /* of the data files */
+    bool checks_prefix; /* the text stage is to look at prompts */
     char **train;
     size_t train_count;
     char **eval;

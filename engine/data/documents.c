@@ -13,7 +13,7 @@
 #include "packing.h"
 #include "text_utf8.h"
 
-enum { BLOCK_BYTES = 1 << 20, KEPT_BYTES_MAX = 256 << 20 };
+enum { BLOCK_BYTES = 1 << 20, KEPT_BYTES_MAX = 8 << 20, KEPT_MAX = 1 << 14 };
 
 struct eng_document_block {
     struct eng_document_block *previous;
@@ -54,26 +54,25 @@ static void *keep_bytes(struct eng_documents *d, size_t size)
     return room;
 }
 
-static enum eng_status parse_line(struct eng_documents *d, size_t record, struct eng_error *error)
+static enum eng_status fail_at(const struct eng_line *line, enum eng_status status,
+                               const char *cause, struct eng_error *error)
 {
+    return eng_fail(error, status, "%s:%zu: %.300s", line->path, line->number, cause);
+}
+
+static enum eng_status parse_line(const struct eng_line *line, void *context,
+                                  struct eng_error *error)
+{
+    struct eng_documents *const d = context;
     struct eng_error cause = {""};
-    const struct eng_line *const line = &d->files->lines[record];
     const enum eng_status status =
-        eng_json_messages_parse(line->bytes, line->size, &d->conversation, &cause);
-    if (status != ENG_OK) {
-        eng_fail(error, status, "%s:%zu: %.300s", d->files->files[line->file].path,
-                 eng_data_files_line_number(d->files, record), cause.text);
-    }
-    return status;
+        eng_record_parse(d->format, line->bytes, line->size, &d->conversation, &cause);
+    return status == ENG_OK ? ENG_OK : fail_at(line, status, cause.text, error);
 }
 
 enum eng_status eng_documents_check(struct eng_documents *documents, struct eng_error *error)
 {
-    enum eng_status status = ENG_OK;
-    for (size_t i = 0; status == ENG_OK && i < documents->files->line_count; i++) {
-        status = parse_line(documents, i, error);
-    }
-    return status;
+    return eng_data_files_scan(documents->files, parse_line, documents, error);
 }
 
 static uint64_t chat_features(const struct eng_documents *d)
@@ -83,6 +82,9 @@ static uint64_t chat_features(const struct eng_documents *d)
     uint64_t features = system ? ENG_FEATURE_system : ENG_FEATURE_no_system;
     if (chat->message_count - (system ? 1 : 0) > 2) {
         features |= ENG_FEATURE_multi_turn;
+    }
+    if (chat->added_input) {
+        features |= ENG_FEATURE_alpaca_input;
     }
     for (size_t i = 0; i < chat->message_count; i++) {
         const struct eng_text content = chat->messages[i].content;
@@ -128,9 +130,99 @@ static void set_id(struct eng_documents *d, size_t record)
     }
 }
 
-/* Truncation and mask of the encoded chat; the result lies in d->ids and d->supervised. */
+/* Whether the messages up to every answer but the last, rendered alone, begin the rendering. */
+static enum eng_status answers_are_prefixes(struct eng_documents *d, bool *holds,
+                                            struct eng_error *error)
+{
+    const struct eng_conversation *const chat = &d->conversation;
+    *holds = true;
+    for (size_t i = 0; *holds && i + 1 < chat->message_count; i++) {
+        if (chat->messages[i].role != ENG_ROLE_ASSISTANT) {
+            continue;
+        }
+        const enum eng_status status =
+            eng_layout_render(d->layout, chat->messages, i + 1, &d->part, error);
+        if (status == ENG_EHOSTMEM) {
+            return status;
+        }
+        *holds = status == ENG_OK && d->part.size <= d->rendered.size &&
+                 memcmp(d->part.bytes, d->rendered.bytes, d->part.size) == 0;
+    }
+    return ENG_OK;
+}
+
+/* Whether the text in front of the last answer, encoded alone, gives the first tokens of all. */
+static enum eng_status prompt_is_prefix(struct eng_documents *d, bool *holds,
+                                        struct eng_error *error)
+{
+    struct eng_rendered front = d->rendered;
+    *holds = true;
+    if (front.answer_count == 0) {
+        return ENG_OK;
+    }
+    front.size = front.answers[--front.answer_count].start;
+    while (front.content_count > 0 && front.contents[front.content_count - 1].end > front.size) {
+        front.content_count--;
+    }
+    const enum eng_status status =
+        eng_tokenizer_encode(d->tokenizer, &front, &d->part_tokens, error);
+    *holds = status == ENG_OK && d->part_tokens.count <= d->tokens.count;
+    for (size_t i = 0; *holds && i < d->part_tokens.count; i++) {
+        *holds = d->part_tokens.items[i].id == d->tokens.items[i].id;
+    }
+    return status;
+}
+
+static enum eng_status check_prefix(struct eng_documents *d, struct eng_document *out,
+                                    struct eng_error *error)
+{
+    bool holds = true;
+    if (d->on_prefix == ENG_BREACH_IGNORE) {
+        return ENG_OK;
+    }
+    enum eng_status status = answers_are_prefixes(d, &holds, error);
+    if (status == ENG_OK && holds) {
+        status = prompt_is_prefix(d, &holds, error);
+    }
+    if (status == ENG_OK && !holds && d->on_prefix == ENG_BREACH_ERROR) {
+        status = eng_fail(error, ENG_EINPUT, "its prompt is no prefix of it");
+    }
+    if (status == ENG_OK && !holds) {
+        out->skip = FAULT(documents_prefix, (enum eng_skip)ENG_SKIP_PREFIX);
+    }
+    return status;
+}
+
+/* Truncation of the encoded chat; the result lies in d->ids and d->supervised. */
 static enum eng_status cut_document(struct eng_documents *d, struct eng_document *out,
                                     struct eng_error *error)
+{
+    const size_t total = d->tokens.count;
+    const struct eng_cut cut =
+        d->whole ? (struct eng_cut){0, total} : eng_packing_cut(total, d->context, d->truncate);
+    for (size_t i = 0; i < cut.count; i++) {
+        d->ids[i] = d->tokens.items[cut.first + i].id;
+    }
+    if (cut.count > 0 && cut.count < total) {
+        out->features |= ENG_FEATURE_truncated;
+        d->ids[cut.count - 1] = FAULT(documents_cut_end, d->ids[cut.count - 1]);
+    }
+    out->ids = d->ids;
+    out->supervised = d->supervised + cut.first;
+    out->count = cut.count;
+    if (cut.count < total && cut.count == 0) {
+        out->skip = ENG_SKIP_TOO_LONG;
+    } else if (!eng_packing_has_label(out->supervised, out->count)) {
+        out->skip = ENG_SKIP_UNLEARNED;
+    }
+    return out->skip == ENG_SKIP_UNLEARNED && d->on_unlearned == ENG_BREACH_ERROR
+               ? eng_fail(error, ENG_EINPUT, "nothing in it is learned")
+               : ENG_OK;
+}
+
+/* Mask, cut and checks of the rendered and encoded chat. */
+static enum eng_status finish_document(struct eng_documents *d, struct eng_document *out,
+                                       struct eng_error *error)
 {
     const size_t total = d->tokens.count;
     uint8_t *const marks = eng_grown(d->supervised, &d->supervised_capacity, total + 1, 1);
@@ -141,33 +233,22 @@ static enum eng_status cut_document(struct eng_documents *d, struct eng_document
         return eng_fail(error, ENG_EHOSTMEM, "no memory for a document of %zu tokens", total);
     }
     eng_labels_mark(&d->tokens, &d->rendered, d->mask, marks);
-    const struct eng_cut cut = eng_packing_cut(total, d->context, d->truncate);
-    for (size_t i = 0; i < cut.count; i++) {
-        ids[i] = d->tokens.items[cut.first + i].id;
-    }
-    if (cut.count > 0 && cut.count < total) {
-        out->features |= ENG_FEATURE_truncated;
-        ids[cut.count - 1] = FAULT(documents_cut_end, ids[cut.count - 1]);
-    }
-    if (cut.count * 2 > d->context) {
-        out->features |= ENG_FEATURE_late_positions;
-    }
     if (has_joined_token(&d->rendered, &d->tokens)) {
         out->features |= ENG_FEATURE_joined;
     }
-    out->ids = ids;
-    out->supervised = marks + cut.first;
-    out->count = cut.count;
-    out->skipped = !eng_packing_has_label(out->supervised, out->count);
-    out->tokens_hash = eng_fnv1a(out->ids, out->count * sizeof *ids);
-    return ENG_OK;
+    const enum eng_status status = cut_document(d, out, error);
+    return status == ENG_OK && out->skip == ENG_SKIP_NOT ? check_prefix(d, out, error) : status;
 }
 
 static enum eng_status build(struct eng_documents *d, size_t record, struct eng_document *out,
                              struct eng_error *error)
 {
     struct eng_error cause = {""};
-    enum eng_status status = parse_line(d, record, error);
+    struct eng_line line;
+    enum eng_status status = eng_data_files_line(d->files, record, &line, error);
+    if (status == ENG_OK) {
+        status = parse_line(&line, d, error);
+    }
     if (status != ENG_OK) {
         return status;
     }
@@ -181,21 +262,16 @@ static enum eng_status build(struct eng_documents *d, size_t record, struct eng_
         status = eng_tokenizer_encode(d->tokenizer, &d->rendered, &d->tokens, &cause);
     }
     if (status == ENG_OK) {
-        status = cut_document(d, out, &cause);
+        status = finish_document(d, out, &cause);
     }
-    if (status != ENG_OK) {
-        eng_fail(error, status, "%s:%zu: %.300s",
-                 d->files->files[d->files->lines[record].file].path,
-                 eng_data_files_line_number(d->files, record), cause.text);
-    }
-    return status;
+    return status == ENG_OK ? ENG_OK : fail_at(&line, status, cause.text, error);
 }
 
 /* Moves a document behind its ids, mask and id into kept memory; false when there is no room. */
 static bool keep(struct eng_documents *d, const struct eng_document *built,
                  struct eng_document *slot)
 {
-    const size_t count = built->skipped ? 0 : built->count;
+    const size_t count = built->skip != ENG_SKIP_NOT ? 0 : built->count;
     const size_t id_bytes = strlen(built->id) + 1;
     int32_t *const ids = keep_bytes(d, count * (sizeof *ids + 1) + id_bytes);
     if (ids == NULL) {
@@ -213,25 +289,44 @@ static bool keep(struct eng_documents *d, const struct eng_document *built,
     return true;
 }
 
+static enum eng_status make_kept(struct eng_documents *d, struct eng_error *error)
+{
+    const size_t records = d->files->record_count;
+    d->kept_count = records < KEPT_MAX ? records : KEPT_MAX;
+    d->kept = calloc(d->kept_count + 1, sizeof *d->kept);
+    return d->kept != NULL ? ENG_OK
+                           : eng_fail(error, ENG_EHOSTMEM, "no memory for the list of documents");
+}
+
 enum eng_status eng_documents_get(struct eng_documents *documents, size_t record,
                                   const struct eng_document **out, struct eng_error *error)
 {
-    if (documents->kept == NULL) {
-        documents->kept = calloc(documents->files->line_count + 1, sizeof *documents->kept);
-        if (documents->kept == NULL) {
-            return eng_fail(error, ENG_EHOSTMEM, "no memory for the list of documents");
-        }
+    enum eng_status status = documents->kept == NULL ? make_kept(documents, error) : ENG_OK;
+    if (status != ENG_OK) {
+        return status;
     }
-    struct eng_document *const slot = &documents->kept[record];
-    if (slot->id != NULL) {
-        *out = slot;
+    struct eng_kept *const slot = &documents->kept[record % documents->kept_count];
+    if (slot->record == record + 1) {
+        *out = &slot->document;
         return ENG_OK;
     }
-    const enum eng_status status = build(documents, record, &documents->last, error);
-    if (status == ENG_OK) {
-        *out = keep(documents, &documents->last, slot) ? slot : &documents->last;
+    if (documents->last_record == record + 1) {
+        *out = &documents->last;
+        return ENG_OK;
     }
-    return status;
+    documents->last_record = 0;
+    status = build(documents, record, &documents->last, error);
+    if (status != ENG_OK) {
+        return status;
+    }
+    if (slot->record == 0 && keep(documents, &documents->last, &slot->document)) {
+        slot->record = record + 1;
+        *out = &slot->document;
+    } else {
+        documents->last_record = record + 1;
+        *out = &documents->last;
+    }
+    return ENG_OK;
 }
 
 void eng_documents_fini(struct eng_documents *documents)
@@ -244,7 +339,9 @@ void eng_documents_fini(struct eng_documents *documents)
     free(documents->kept);
     eng_conversation_fini(&documents->conversation);
     eng_rendered_fini(&documents->rendered);
+    eng_rendered_fini(&documents->part);
     eng_tokens_fini(&documents->tokens);
+    eng_tokens_fini(&documents->part_tokens);
     free(documents->supervised);
     free(documents->ids);
     *documents = (struct eng_documents){0};

@@ -7,39 +7,50 @@
 #include <stdint.h>
 
 #include "data_files.h"
-#include "json_messages.h"
+#include "json_record.h"
 #include "layout.h"
 #include "loader.h"
 #include "text_encode.h"
 #include "tokenizer.h"
+
+/* Why a document is not placed. */
+enum eng_skip { ENG_SKIP_NOT, ENG_SKIP_TOO_LONG, ENG_SKIP_UNLEARNED, ENG_SKIP_PREFIX };
 
 struct eng_document {
     const char *id;
     const int32_t *ids;        /* count of them, after truncation */
     const uint8_t *supervised; /* count of them */
     size_t count;
-    bool skipped; /* dropped, or nothing in it is learned */
-    uint64_t text_hash, tokens_hash;
+    enum eng_skip skip;
+    uint64_t text_hash;
     uint64_t features; /* ENG_FEATURE_* that this document brings */
 };
 
-/* Everything but `kept` is set by the loader before the first call. */
+/* Everything up to `end_of_turn` is set by the loader before the first call. */
 struct eng_documents {
-    const struct eng_data_files *files;
+    struct eng_data_files *files;
+    enum eng_format format;
     eng_tokenizer *tokenizer;
     enum eng_layout layout;
     enum eng_mask mask;
     enum eng_truncate truncate;
+    bool whole; /* rows split documents, so none is cut */
+    enum eng_breach on_unlearned, on_prefix;
     size_t context;
     int32_t end_of_turn; /* -1 when it is no control token */
 
-    struct eng_document *kept; /* by record; id is NULL until the record was asked for */
+    struct eng_kept {
+        size_t record; /* from 1, 0 = none yet */
+        struct eng_document document;
+    } * kept; /* one place for every record, shared when there are many */
+    size_t kept_count;
     struct eng_document_block *blocks;
     size_t block_bytes;
     struct eng_document last; /* of a record that found no room among the kept ones */
+    size_t last_record;       /* from 1 */
     struct eng_conversation conversation;
-    struct eng_rendered rendered;
-    struct eng_tokens tokens;
+    struct eng_rendered rendered, part; /* the chat, and a beginning of it */
+    struct eng_tokens tokens, part_tokens;
     uint8_t *supervised;
     size_t supervised_capacity;
     int32_t *ids;
@@ -47,7 +58,8 @@ struct eng_documents {
     char id[128];
 };
 
-/* Purpose: parses every line once, so that a bad one is found before the first step. */
+/* Purpose: reads every file and parses every line once, so that a bad one is found before the first
+ * step. */
 ENG_CHECKED enum eng_status eng_documents_check(struct eng_documents *documents,
                                                 struct eng_error *error);
 /* Purpose: the document of a record. Valid until the next call; most are kept for good, up to a

@@ -23,13 +23,37 @@ static bool in_answer(const struct eng_rendered *text, size_t byte)
     return low < text->answer_count && text->answers[low].start <= byte;
 }
 
+/* Whether a byte lies at or behind the beginning of the last answer. */
+static bool in_completion(const struct eng_rendered *text, size_t byte)
+{
+    return text->answer_count > 0 && byte >= text->answers[text->answer_count - 1].start;
+}
+
+static bool in_last_answer(const struct eng_rendered *text, size_t byte)
+{
+    return in_completion(text, byte) && byte < text->answers[text->answer_count - 1].end;
+}
+
 void eng_labels_mark(const struct eng_tokens *tokens, const struct eng_rendered *text,
                      enum eng_mask mask, uint8_t *supervised)
 {
     const struct eng_token *const items = tokens->items;
     for (size_t i = 0; i < tokens->count; i++) {
-        const bool answer = FAULT(labels_answer, in_answer(text, items[i].start));
-        supervised[i] = mask == ENG_MASK_ALL || answer;
+        bool learned = true;
+        switch (mask) {
+        case ENG_MASK_ASSISTANT:
+            learned = FAULT(labels_answer, in_answer(text, items[i].start));
+            break;
+        case ENG_MASK_LAST:
+            learned = FAULT(labels_last, in_last_answer(text, items[i].start));
+            break;
+        case ENG_MASK_COMPLETION:
+            learned = FAULT(labels_completion, in_completion(text, items[i].start));
+            break;
+        case ENG_MASK_ALL:
+            break;
+        }
+        supervised[i] = learned;
     }
 }
 
@@ -41,6 +65,10 @@ int eng_labels_fill(const struct eng_row *row)
         row->labels[c] = FAULT(labels_next, inside && row->supervised[c + 1] ? row->ids[c + 1]
                                                                              : ENG_LABEL_IGNORED);
         count += row->labels[c] != ENG_LABEL_IGNORED;
+    }
+    if (row->behind != ENG_LABEL_IGNORED) {
+        row->labels[row->context - 1] = FAULT(labels_behind, row->behind);
+        count += row->labels[row->context - 1] != ENG_LABEL_IGNORED;
     }
     return count;
 }

@@ -2,7 +2,8 @@
  * corpus/RECIPE.md. Called by engine/train; must not know the device or the model.
  *
  * A loader yields whole optimizer steps, because the loss is normalised by the supervised tokens of
- * all micro-batches of a step. It tokenises lazily: only documents that are placed. */
+ * all micro-batches of a step. It tokenises lazily: only documents that are looked at. Its memory
+ * does not grow with the files, but for 4 bytes an item with ENG_ORDER_PERMUTATION. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,18 +12,33 @@
 
 #include "eng_status.h"
 
-enum eng_mask { ENG_MASK_ASSISTANT, ENG_MASK_ALL };
+enum eng_format {
+    ENG_FORMAT_MESSAGES,
+    ENG_FORMAT_SHAREGPT,
+    ENG_FORMAT_ALPACA,
+    ENG_FORMAT_COMPLETION
+};
+enum eng_mask { ENG_MASK_ASSISTANT, ENG_MASK_LAST, ENG_MASK_COMPLETION, ENG_MASK_ALL };
 enum eng_truncate { ENG_KEEP_START, ENG_KEEP_END, ENG_DROP };
+enum eng_packing { ENG_PACK_NONE, ENG_PACK_NEXT, ENG_PACK_FIRST_FIT, ENG_PACK_WRAPPED };
+enum eng_order { ENG_ORDER_PERMUTATION, ENG_ORDER_CIPHER };
+/* What becomes of a document that breaks a rule. */
+enum eng_breach { ENG_BREACH_IGNORE, ENG_BREACH_SKIP, ENG_BREACH_ERROR };
 
 struct eng_loader_options {
-    const char *const *files; /* JSON Lines, concatenated */
+    const char *const *files; /* JSON Lines, plain, gzip or zstd; concatenated */
+    const unsigned *weights;  /* as many; NULL = all 1 */
     size_t file_count;
+    enum eng_format format;
     const char *tokenizer_path;
     const char *template_name; /* chatml llama2 llama3 gemma plain */
     enum eng_mask mask;
-    enum eng_truncate truncate;
-    bool packing;
+    enum eng_truncate truncate; /* of no meaning with ENG_PACK_WRAPPED */
+    enum eng_packing packing;
     bool shuffle; /* false: file order, one pass (evaluation) */
+    enum eng_order order;
+    enum eng_breach on_unlearned; /* nothing to learn; SKIP or ERROR */
+    enum eng_breach on_prefix;    /* the prompt is no prefix */
     const char *pad_token;
     uint64_t seed;
     int context;
@@ -33,18 +49,20 @@ struct eng_loader_options {
     const struct eng_loader *lender;
 };
 
+/* A document placed in a row, or a piece of one. */
 struct eng_record {
     char id[128];
     uint32_t epoch;
     uint64_t text_hash;   /* FNV-1a 64 of the rendered bytes */
-    uint64_t tokens_hash; /* FNV-1a 64 of the ids after truncation */
-    int count;            /* tokens after truncation */
+    uint64_t tokens_hash; /* FNV-1a 64 of the ids placed */
+    int count;            /* tokens placed */
 };
 
-/* The place in the stream of documents: next document not yet placed. */
+/* The place in the stream of documents: next document not yet placed, or not to its end. */
 struct eng_position {
     uint64_t epoch;
-    uint64_t index; /* within the permutation of the epoch */
+    uint64_t index;  /* within the order of the epoch */
+    uint64_t offset; /* tokens of it that were placed */
 };
 
 /* One optimizer step. Owned by the loader, valid until its next call. Arrays hold micro_count
@@ -59,7 +77,7 @@ struct eng_step_batch {
     int *micro_supervised; /* per micro-batch */
     int supervised;        /* sum of them */
     int rows_filled;       /* < micro_count * rows only at the end of an unshuffled pass */
-    const struct eng_record *records;
+    const struct eng_record *records; /* in the order of the stream */
     size_t record_count;
     const char *const *skipped; /* ids */
     size_t skipped_count;

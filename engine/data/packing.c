@@ -31,6 +31,7 @@ void eng_packing_begin(struct eng_row *row)
 {
     row->used = 0;
     row->documents = 0;
+    row->behind = ENG_LABEL_IGNORED;
 }
 
 bool eng_packing_fits(const struct eng_row *row, size_t count)
@@ -38,10 +39,34 @@ bool eng_packing_fits(const struct eng_row *row, size_t count)
     return count <= (size_t)(row->context - row->used);
 }
 
-/* One document, or the padding, from the first free column on. */
-static void append(struct eng_row *row, const int32_t *ids, const uint8_t *supervised, int count)
+/* The last row in which it fits: what a fault chooses. */
+static size_t last_fit(const struct eng_row *list, size_t rows, size_t count)
+{
+    size_t found = rows;
+    for (size_t r = 0; r < rows; r++) {
+        found = eng_packing_fits(&list[r], count) && list[r].documents > 0 ? r : found;
+    }
+    return found;
+}
+
+size_t eng_packing_first_fit(const struct eng_row *list, size_t rows, size_t count)
+{
+    size_t found = 0;
+    while (found < rows && !eng_packing_fits(&list[found], count)) {
+        found++;
+    }
+    const bool begun = found < rows && list[found].documents > 0;
+    (void)last_fit; /* a fault calls it */
+    return begun ? FAULT(packing_fit, found) : found;
+}
+
+/* One document, or the padding, from the first free column on. `offset` is the place of its first
+ * token within its document. */
+static void append(struct eng_row *row, const int32_t *ids, const uint8_t *supervised, int count,
+                   int offset)
 {
     const int first = row->used;
+    (void)offset; /* a fault counts positions from it */
     for (int i = 0; i < count; i++) {
         const int column = first + i;
         row->ids[column] = ids == NULL ? row->pad : ids[i];
@@ -52,17 +77,22 @@ static void append(struct eng_row *row, const int32_t *ids, const uint8_t *super
     }
 }
 
-void eng_packing_place(struct eng_row *row, const int32_t *ids, const uint8_t *supervised,
-                       size_t count)
+void eng_packing_place(struct eng_row *row, const struct eng_piece *piece)
 {
-    eng_assert(count <= (size_t)(row->context - row->used));
-    append(row, ids, supervised, (int)count);
-    row->used += (int)count;
+    const size_t end = piece->first + piece->count;
+    eng_assert(eng_packing_fits(row, piece->count));
+    append(row, piece->ids + piece->first, piece->supervised + piece->first, (int)piece->count,
+           (int)piece->first);
+    row->used += (int)piece->count;
     row->documents++;
+    if (end < piece->total) {
+        eng_assert(row->used == row->context);
+        row->behind = piece->supervised[end] ? piece->ids[end] : ENG_LABEL_IGNORED;
+    }
 }
 
 int eng_packing_finish(struct eng_row *row)
 {
-    append(row, NULL, NULL, row->context - row->used);
+    append(row, NULL, NULL, row->context - row->used, 0);
     return eng_labels_fill(row);
 }

@@ -1,5 +1,5 @@
 /* UTF-8 by the table of well-formed sequences, and the white space of Python's str.strip().
- * Called by json_messages, layout and tokenizer; must not know JSON, layouts or tokens. */
+ * Called by json_reader, layout and tokenizer; must not know JSON, layouts or tokens. */
 #include "text_utf8.h"
 
 #include <stdint.h>

@@ -15,7 +15,7 @@
 #include "fault.h"
 #include "trainer.h"
 
-enum { STATE_VERSION = 1, FILE_COUNT = 4 };
+enum { STATE_VERSION = 2, FILE_COUNT = 4 };
 static const char *const file_names[FILE_COUNT] = {"model.safetensors", "moment1.safetensors",
                                                    "moment2.safetensors", "state.json"};
 
@@ -41,9 +41,9 @@ static enum eng_status write_state(const struct eng_trainer *t, struct eng_posit
     fprintf(f,
             "{\"version\": %d, \"recipe_hash\": \"%016" PRIx64 "\", \"seed\": \"%" PRIu64 "\",\n"
             " \"step\": %d, \"optimizer_t\": %d, \"schedule_step\": %d,\n"
-            " \"epoch\": %" PRIu64 ", \"index\": %" PRIu64 "}\n",
+            " \"epoch\": %" PRIu64 ", \"index\": %" PRIu64 ", \"offset\": %" PRIu64 "}\n",
             STATE_VERSION, t->recipe->hash, t->seed, t->counters.step, t->counters.optimizer_t,
-            t->counters.schedule_step, next.epoch, next.index);
+            t->counters.schedule_step, next.epoch, next.index, next.offset);
     const bool ok = fflush(f) == 0 && fsync(fileno(f)) == 0;
     return fclose(f) == 0 && ok ? ENG_OK : io_error(path, error);
 }
@@ -179,6 +179,7 @@ static enum eng_status parse_state(const char *path, struct eng_checkpoint *out,
     int version = 0;
     json_int_t epoch = 0;
     json_int_t index = 0;
+    json_int_t offset = 0;
     errno = 0;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &cause);
     if (root == NULL && json_error_code(&cause) == json_error_cannot_open_file) {
@@ -188,18 +189,20 @@ static enum eng_status parse_state(const char *path, struct eng_checkpoint *out,
         return eng_fail(error, ENG_EINPUT, "%s:%d: %s", path, cause.line, cause.text);
     }
     enum eng_status status = ENG_OK;
-    const int unpacked = json_unpack_ex(
-        root, &cause, JSON_STRICT, "{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "version", &version,
-        "recipe_hash", &hash, "seed", &seed, "step", &out->step, "optimizer_t", &out->optimizer_t,
-        "schedule_step", &out->schedule_step, "epoch", &epoch, "index", &index);
+    const int unpacked =
+        json_unpack_ex(root, &cause, JSON_STRICT, "{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I, s:I}",
+                       "version", &version, "recipe_hash", &hash, "seed", &seed, "step", &out->step,
+                       "optimizer_t", &out->optimizer_t, "schedule_step", &out->schedule_step,
+                       "epoch", &epoch, "index", &index, "offset", &offset);
     if (unpacked != 0) {
         status = eng_fail(error, ENG_EINPUT, "%s: %s", path, cause.text);
-    } else if (version != STATE_VERSION || out->step < 1 || epoch < 0 || index < 0) {
+    } else if (version != STATE_VERSION || out->step < 1 || epoch < 0 || index < 0 || offset < 0) {
         status = eng_fail(error, ENG_EINPUT, "%s: not a checkpoint of this version", path);
     } else {
         out->recipe_hash = strtoull(hash, NULL, 16);
         out->seed = strtoull(seed, NULL, 10);
-        out->next = (struct eng_position){.epoch = (uint64_t)epoch, .index = (uint64_t)index};
+        out->next = (struct eng_position){
+            .epoch = (uint64_t)epoch, .index = (uint64_t)index, .offset = (uint64_t)offset};
     }
     json_decref(root);
     return status;

@@ -47,22 +47,13 @@ enum eng_status eng_eval_open(struct eng_trainer *t, struct eng_error *error)
     if (r->data.eval_count == 0 || r->train.eval_rows == 0) {
         return ENG_OK;
     }
-    const struct eng_loader_options options = {
-        .files = (const char *const *)r->data.eval,
-        .file_count = r->data.eval_count,
-        .tokenizer_path = r->text.tokenizer,
-        .template_name = r->text.template_name,
-        .mask = r->text.mask,
-        .truncate = r->data.truncate,
-        .packing = r->data.packing != 0,
-        .shuffle = false,
-        .pad_token = r->data.pad,
-        .seed = t->seed,
-        .context = r->model.context,
-        .rows = r->train.rows,
-        .micro_count = (r->train.eval_rows + r->train.rows - 1) / r->train.rows,
-        .vocab = r->model.vocab,
-        .lender = t->loader};
+    struct eng_loader_options options = eng_recipe_loader_options(r);
+    options.files = (const char *const *)r->data.eval;
+    options.file_count = r->data.eval_count;
+    options.seed = t->seed;
+    options.rows = r->train.rows;
+    options.micro_count = (r->train.eval_rows + r->train.rows - 1) / r->train.rows;
+    options.lender = t->loader;
     eng_loader *loader = NULL;
     const struct eng_step_batch *batch = NULL;
     enum eng_status status = eng_loader_open(&options, &loader, error);

@@ -26,9 +26,9 @@ struct raw {
         int mask;
     } text;
     struct {
-        char **train, **eval, *pad;
-        unsigned train_count, eval_count;
-        int packing, truncate;
+        char **train, **eval, **weights, *pad;
+        unsigned train_count, eval_count, weights_count;
+        int packing, truncate, format, order, on_unlearned, on_prefix;
     } data;
     struct {
         char *seed, *steps, *rows, *grad_accum, *lr, *lr_min, *warmup, *schedule_steps, *beta1,
@@ -41,7 +41,23 @@ struct raw {
 
 static const cyaml_strval_t bool_words[] = {{"false", 0}, {"true", 1}};
 static const cyaml_strval_t mask_words[] = {{"assistant", ENG_MASK_ASSISTANT},
+                                            {"last", ENG_MASK_LAST},
+                                            {"completion", ENG_MASK_COMPLETION},
                                             {"all", ENG_MASK_ALL}};
+static const cyaml_strval_t format_words[] = {{"messages", ENG_FORMAT_MESSAGES},
+                                              {"sharegpt", ENG_FORMAT_SHAREGPT},
+                                              {"alpaca", ENG_FORMAT_ALPACA},
+                                              {"completion", ENG_FORMAT_COMPLETION}};
+static const cyaml_strval_t packing_words[] = {{"false", ENG_PACK_NONE},
+                                               {"true", ENG_PACK_NEXT},
+                                               {"first_fit", ENG_PACK_FIRST_FIT},
+                                               {"wrapped", ENG_PACK_WRAPPED}};
+static const cyaml_strval_t order_words[] = {{"permutation", ENG_ORDER_PERMUTATION},
+                                             {"cipher", ENG_ORDER_CIPHER}};
+/* The first of each is 0, what a key left out is. */
+static const cyaml_strval_t unlearned_words[] = {{"skip", 0}, {"error", 1}};
+static const cyaml_strval_t prefix_words[] = {
+    {"ignore", ENG_BREACH_IGNORE}, {"skip", ENG_BREACH_SKIP}, {"error", ENG_BREACH_ERROR}};
 static const cyaml_strval_t truncate_words[] = {
     {"keep_start", ENG_KEEP_START}, {"keep_end", ENG_KEEP_END}, {"drop", ENG_DROP}};
 
@@ -50,6 +66,9 @@ static const cyaml_strval_t truncate_words[] = {
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, struct raw, member, 1, TEXT_MAX)
 #define WORD(key, member, words)                                                                   \
     CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT, struct raw, member, words, CYAML_ARRAY_LEN(words))
+#define OPTION(key, member, words)                                                                 \
+    CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT | CYAML_FLAG_OPTIONAL, struct raw, member, words,      \
+                     CYAML_ARRAY_LEN(words))
 #define FILES(key, member, least)                                                                  \
     CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER, struct raw, member, &file_value, least, FILES_MAX)
 /* A section's members are found from the whole struct, so its own offset is 0. */
@@ -78,12 +97,19 @@ static const cyaml_schema_field_t model_fields[] = {TEXT("arch", model.arch),
 static const cyaml_schema_field_t text_fields[] = {
     TEXT("tokenizer", text.tokenizer), TEXT("template", text.template_name),
     WORD("mask", text.mask, mask_words), CYAML_FIELD_END};
-static const cyaml_schema_field_t data_fields[] = {FILES("train", data.train, 1),
-                                                   FILES("eval", data.eval, 0),
-                                                   WORD("packing", data.packing, bool_words),
-                                                   WORD("truncate", data.truncate, truncate_words),
-                                                   TEXT("pad", data.pad),
-                                                   CYAML_FIELD_END};
+static const cyaml_schema_field_t data_fields[] = {
+    FILES("train", data.train, 1),
+    FILES("eval", data.eval, 0),
+    WORD("packing", data.packing, packing_words),
+    WORD("truncate", data.truncate, truncate_words),
+    TEXT("pad", data.pad),
+    OPTION("format", data.format, format_words),
+    OPTION("order", data.order, order_words),
+    OPTION("on_unlearned", data.on_unlearned, unlearned_words),
+    OPTION("on_prefix", data.on_prefix, prefix_words),
+    CYAML_FIELD_SEQUENCE("weights", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw,
+                         data.weights, &file_value, 1, FILES_MAX),
+    CYAML_FIELD_END};
 static const cyaml_schema_field_t train_fields[] = {
     TEXT("seed", train.seed),
     TEXT("steps", train.steps),
@@ -115,7 +141,13 @@ static const cyaml_schema_value_t recipe_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw, recipe_fields)};
 
 enum number_kind { NUMBER_INT, NUMBER_U64, NUMBER_DOUBLE };
-enum { DIM_MAX = 1 << 20, STEPS_MAX = 1000000000, ROWS_MAX = 1 << 16, VOCAB_MAX = 1 << 24 };
+enum {
+    WEIGHT_MAX = 1000,
+    DIM_MAX = 1 << 20,
+    STEPS_MAX = 1000000000,
+    ROWS_MAX = 1 << 16,
+    VOCAB_MAX = 1 << 24
+};
 
 /* Where a number's text and its value lie, and its range. */
 struct number {
@@ -283,6 +315,32 @@ static enum eng_status read_numbers(const struct source *s, const struct raw *ra
     return status;
 }
 
+static enum eng_status read_weights(const struct source *s, const struct raw *raw,
+                                    struct eng_recipe *r)
+{
+    const unsigned count = raw->data.weights_count;
+    if (count == 0) {
+        return ENG_OK;
+    }
+    if (count != r->data.train_count) {
+        return reject(s, "data", "weights", "must be as many as data.train");
+    }
+    r->data.weights = calloc(count, sizeof *r->data.weights);
+    if (r->data.weights == NULL) {
+        return eng_fail(s->error, ENG_EHOSTMEM, "%s: host memory exhausted", s->path);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        const char *const text = raw->data.weights[i];
+        const size_t digits = strspn(text, "0123456789");
+        const unsigned long value = digits <= 4 ? strtoul(text, NULL, 10) : 0;
+        if (text[digits] != '\0' || value < 1 || value > WEIGHT_MAX) {
+            return reject(s, "data", "weights", "must be whole numbers from 1 to 1000");
+        }
+        r->data.weights[i] = (unsigned)value;
+    }
+    return ENG_OK;
+}
+
 static enum eng_status check_model(const struct source *s, const struct eng_recipe *r)
 {
     const struct eng_recipe_model *m = &r->model;
@@ -432,8 +490,12 @@ static struct eng_recipe *take_texts(struct raw *raw)
     r->data.eval = take(&raw->data.eval);
     raw->data.train_count = 0;
     raw->data.eval_count = 0;
-    r->data.packing = raw->data.packing;
+    r->data.packing = (enum eng_packing)raw->data.packing;
     r->data.truncate = (enum eng_truncate)raw->data.truncate;
+    r->data.format = (enum eng_format)raw->data.format;
+    r->data.order = (enum eng_order)raw->data.order;
+    r->data.on_unlearned = raw->data.on_unlearned == 1 ? ENG_BREACH_ERROR : ENG_BREACH_SKIP;
+    r->data.on_prefix = (enum eng_breach)raw->data.on_prefix;
     r->data.pad = take(&raw->data.pad);
     return r;
 }
@@ -482,6 +544,9 @@ enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out, struc
         r = take_texts(raw);
         status = r != NULL ? read_numbers(&s, raw, r)
                            : eng_fail(error, ENG_EHOSTMEM, "%s: host memory exhausted", path);
+    }
+    if (status == ENG_OK) {
+        status = read_weights(&s, raw, r);
     }
     if (status == ENG_OK) {
         status = check_model(&s, r);
@@ -534,6 +599,8 @@ enum eng_status eng_recipe_replace_train(struct eng_recipe *recipe, const char *
     free_list(recipe->data.train, recipe->data.train_count);
     recipe->data.train = copies;
     recipe->data.train_count = count;
+    free(recipe->data.weights);
+    recipe->data.weights = NULL;
     return ENG_OK;
 }
 
@@ -548,6 +615,24 @@ void eng_recipe_free(struct eng_recipe *recipe)
     free(recipe->text.template_name);
     free_list(recipe->data.train, recipe->data.train_count);
     free_list(recipe->data.eval, recipe->data.eval_count);
+    free(recipe->data.weights);
     free(recipe->data.pad);
     free(recipe);
+}
+
+struct eng_loader_options eng_recipe_loader_options(const struct eng_recipe *recipe)
+{
+    const struct eng_recipe_data *const data = &recipe->data;
+    return (struct eng_loader_options){.format = data->format,
+                                       .tokenizer_path = recipe->text.tokenizer,
+                                       .template_name = recipe->text.template_name,
+                                       .mask = recipe->text.mask,
+                                       .truncate = data->truncate,
+                                       .packing = data->packing,
+                                       .order = data->order,
+                                       .on_unlearned = data->on_unlearned,
+                                       .on_prefix = data->on_prefix,
+                                       .pad_token = data->pad,
+                                       .context = recipe->model.context,
+                                       .vocab = recipe->model.vocab};
 }

@@ -24,8 +24,12 @@ struct eng_recipe_text {
 struct eng_recipe_data {
     char **train, **eval;
     unsigned train_count, eval_count;
-    int packing;
+    unsigned *weights; /* one a training file; NULL = all 1 */
+    enum eng_format format;
+    enum eng_packing packing;
     enum eng_truncate truncate;
+    enum eng_order order;
+    enum eng_breach on_unlearned, on_prefix;
     char *pad;
 };
 
@@ -55,8 +59,12 @@ struct eng_recipe {
  * with file, line and key; an unreadable file is EIO. The caller frees with eng_recipe_free(). */
 ENG_CHECKED enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out,
                                             struct eng_error *error);
-/* Takes copies of other training file names, relative to the current folder (--data). */
+/* Takes copies of other training file names, relative to the current folder (--data); their weights
+ * are 1. */
 ENG_CHECKED enum eng_status eng_recipe_replace_train(struct eng_recipe *recipe,
                                                      const char *const *files, unsigned count,
                                                      struct eng_error *error);
 void eng_recipe_free(struct eng_recipe *recipe); /* accepts NULL */
+/* The options of a loader that the recipe alone decides: all but seed, shuffling, files, rows,
+ * micro-batches and lender. They borrow from the recipe. */
+struct eng_loader_options eng_recipe_loader_options(const struct eng_recipe *recipe);

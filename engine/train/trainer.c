@@ -122,20 +122,14 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
 static enum eng_status open_loader(struct eng_trainer *t, struct eng_error *error)
 {
     const struct eng_recipe *r = t->recipe;
-    const struct eng_loader_options options = {.files = (const char *const *)r->data.train,
-                                               .file_count = r->data.train_count,
-                                               .tokenizer_path = r->text.tokenizer,
-                                               .template_name = r->text.template_name,
-                                               .mask = r->text.mask,
-                                               .truncate = r->data.truncate,
-                                               .packing = r->data.packing != 0,
-                                               .shuffle = true,
-                                               .pad_token = r->data.pad,
-                                               .seed = t->seed,
-                                               .context = r->model.context,
-                                               .rows = r->train.rows,
-                                               .micro_count = r->train.grad_accum,
-                                               .vocab = r->model.vocab};
+    struct eng_loader_options options = eng_recipe_loader_options(r);
+    options.files = (const char *const *)r->data.train;
+    options.weights = r->data.weights;
+    options.file_count = r->data.train_count;
+    options.shuffle = true;
+    options.seed = t->seed;
+    options.rows = r->train.rows;
+    options.micro_count = r->train.grad_accum;
     return eng_loader_open(&options, &t->loader, error);
 }
 

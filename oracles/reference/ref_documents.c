@@ -74,8 +74,20 @@ static enum orc_ref_status read_document(const struct reader *r, const cJSON *re
     const cJSON *const id = cJSON_GetObjectItemCaseSensitive(record, "id");
     const cJSON *const hash = cJSON_GetObjectItemCaseSensitive(record, "hash");
     const cJSON *const features = cJSON_GetObjectItemCaseSensitive(record, "features");
+    const cJSON *const prefix = cJSON_GetObjectItemCaseSensitive(record, "prefix");
+    int32_t file = 0, line = 0, kept = 1;
     if (!cJSON_IsString(id))
         return bad(r, "no \"id\"");
+    const cJSON *const place[] = {cJSON_GetObjectItemCaseSensitive(record, "file"),
+                                  cJSON_GetObjectItemCaseSensitive(record, "line")};
+    if ((place[0] != NULL && !whole_number(place[0], 0x1p31, &file)) ||
+        (place[1] != NULL && !whole_number(place[1], 0x1p31, &line)))
+        return bad(r, "\"file\" or \"line\" is no whole number");
+    if (prefix != NULL && !whole_number(prefix, 2.0, &kept))
+        return bad(r, "\"prefix\" is neither 0 nor 1");
+    document->file = (size_t)file;
+    document->line = place[1] != NULL ? (size_t)line : r->line;
+    document->no_prefix = kept == 0;
     if (!cJSON_IsString(hash) || strlen(hash->valuestring) != 16 ||
         strspn(hash->valuestring, "0123456789abcdef") != 16)
         return bad(r, "\"hash\" is not 16 hexadecimal digits");

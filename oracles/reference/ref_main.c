@@ -237,6 +237,8 @@ static enum orc_ref_status run(const struct arguments *a, sigset_t *signals,
     if (a->data_count > 0) {
         recipe.data.train.list = (const char **)(size_t)a->data;
         recipe.data.train.count = a->data_count;
+        recipe.data.weights = NULL;
+        recipe.data.weight_count = 0;
     }
     if (a->cache == NULL) {
         temporary = mkdtemp(folder) != NULL;

@@ -10,19 +10,20 @@
 #include <libfyaml.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum kind { TEXT, PATH, PATHS, COUNT, SEED, REAL, FLAG, CHOICE };
+enum kind { TEXT, PATH, PATHS, COUNT, COUNTS, SEED, REAL, FLAG, CHOICE };
 
 struct key {
     const char *section, *name;
     enum kind kind;
     size_t offset;
     double min, max;       /* inclusive, of numbers */
-    const char *choices;   /* words with a space before and behind each; index goes to an int */
+    const char *choices;   /* words with a space before and behind each; index goes to the enum */
 };
 
 struct reader {
@@ -37,9 +38,12 @@ struct reader {
 
 #define AT(field) offsetof(struct orc_ref_recipe, field)
 
+#define MASKS " assistant last completion all "
+#define FORMATS " messages sharegpt alpaca completion "
+
 static const struct key keys[] = {
     {"", "name", TEXT, AT(name), 0, 0, NULL},
-    {"model", "arch", CHOICE, 0, 0, 0, " llama "},
+    {"model", "arch", CHOICE, SIZE_MAX, 0, 0, " llama "},
     {"model", "layers", COUNT, AT(model.layers), 1, 1024, NULL},
     {"model", "width", COUNT, AT(model.width), 1, SIZE_MAX_ALLOWED, NULL},
     {"model", "heads", COUNT, AT(model.heads), 1, SIZE_MAX_ALLOWED, NULL},
@@ -52,12 +56,17 @@ static const struct key keys[] = {
     {"model", "rope_theta", REAL, AT(model.rope_theta), 1, DBL_MAX, NULL},
     {"text", "tokenizer", PATH, AT(text.tokenizer), 0, 0, NULL},
     {"text", "template", TEXT, AT(text.template_name), 0, 0, NULL},
-    {"text", "mask", CHOICE, AT(text.mask_all), 0, 0, " assistant all "},
+    {"text", "mask", CHOICE, AT(text.mask), 0, 0, MASKS},
     {"data", "train", PATHS, AT(data.train), 1, 0, NULL},
     {"data", "eval", PATHS, AT(data.eval), 0, 0, NULL},
-    {"data", "packing", FLAG, AT(data.packing), 0, 0, NULL},
+    {"data", "packing", CHOICE, AT(data.packing), 0, 0, " false true first_fit wrapped "},
     {"data", "truncate", CHOICE, AT(data.truncate), 0, 0, " keep_start keep_end drop "},
     {"data", "pad", TEXT, AT(data.pad), 0, 0, NULL},
+    {"data", "format", CHOICE, AT(data.format), 0, 0, FORMATS},
+    {"data", "order", CHOICE, AT(data.order), 0, 0, " permutation cipher "},
+    {"data", "on_unlearned", CHOICE, AT(data.on_unlearned), 0, 0, " skip error "},
+    {"data", "on_prefix", CHOICE, AT(data.on_prefix), 0, 0, " ignore skip error "},
+    {"data", "weights", COUNTS, AT(data.weights), 1, 1000, NULL},
     {"train", "seed", SEED, AT(train.seed), 0, 0, NULL},
     {"train", "steps", COUNT, AT(train.steps), 1, SIZE_MAX_ALLOWED, NULL},
     {"train", "rows", COUNT, AT(train.rows), 1, SIZE_MAX_ALLOWED, NULL},
@@ -79,6 +88,18 @@ static const struct key keys[] = {
 };
 
 enum { KEYS = sizeof keys / sizeof *keys };
+
+/* Left out, they are 0, the first of their choices. */
+static const char *const optional_keys[] = {"format", "order", "on_unlearned", "on_prefix",
+                                            "weights"};
+
+static bool may_be_left_out(const struct key *key)
+{
+    bool found = false;
+    for (size_t i = 0; i < sizeof optional_keys / sizeof *optional_keys; i++)
+        found |= strcmp(key->section, "data") == 0 && strcmp(key->name, optional_keys[i]) == 0;
+    return found;
+}
 
 /* First line of a node, from 1; of a collection, that of its first scalar. 0: unknown. */
 static int line_of(struct fy_node *node)
@@ -136,6 +157,34 @@ static enum orc_ref_status read_paths(const struct reader *r, const struct key *
     return ORC_REF_OK;
 }
 
+/* Whole numbers in a list; their count goes behind the list's field. */
+static enum orc_ref_status read_counts(const struct reader *r, const struct key *key, int line,
+                                       struct fy_node *node)
+{
+    if (!fy_node_is_sequence(node) || fy_node_sequence_item_count(node) < 1)
+        return bad(r, line, key->name, "is not a list of whole numbers");
+    const size_t count = (size_t)fy_node_sequence_item_count(node);
+    size_t *const list = orc_ref_arena_take(r->arena, count, sizeof *list);
+    if (list == NULL)
+        return orc_ref_fail(r->error, ORC_REF_INTERNAL, "%s: no memory", r->path);
+    for (size_t i = 0; i < count; i++) {
+        size_t length = 0;
+        const char *const text =
+            fy_node_get_scalar(fy_node_sequence_get_by_index(node, (int)i), &length);
+        list[i] = 0;
+        for (size_t c = 0; text != NULL && c < length && length <= 4; c++) {
+            if (!isdigit((unsigned char)text[c]))
+                return bad(r, line, key->name, "holds something that is no whole number");
+            list[i] = 10 * list[i] + (size_t)(text[c] - '0');
+        }
+        if (!((double)list[i] >= key->min && (double)list[i] <= key->max))
+            return bad(r, line, key->name, "holds a number out of range");
+    }
+    r->recipe->data.weights = list;
+    r->recipe->data.weight_count = count;
+    return ORC_REF_OK;
+}
+
 static enum orc_ref_status read_number(const struct reader *r, const struct key *key, int line,
                                        const char *text, void *field)
 {
@@ -171,10 +220,8 @@ static enum orc_ref_status read_choice(const struct reader *r, const struct key 
     for (const char *word = key->choices + 1; *word != '\0'; index++) {
         const size_t length = strcspn(word, " ");
         if (strlen(text) == length && strncmp(word, text, length) == 0) {
-            if (key->offset == AT(text.mask_all))
-                *(bool *)field = index != 0;
-            else if (key->offset == AT(data.truncate))
-                *(enum orc_ref_truncate *)field = (enum orc_ref_truncate)index;
+            if (key->offset != SIZE_MAX) /* every enumeration has the size of an int */
+                memcpy(field, &index, sizeof index);
             return ORC_REF_OK;
         }
         word += length + 1;
@@ -186,9 +233,12 @@ static enum orc_ref_status read_choice(const struct reader *r, const struct key 
 static enum orc_ref_status read_value(const struct reader *r, const struct key *key, int line,
                                       struct fy_node *node)
 {
-    void *const field = (char *)r->recipe + key->offset;
+    void *const field =
+        key->offset == SIZE_MAX ? NULL : (void *)((char *)r->recipe + key->offset);
     if (key->kind == PATHS)
         return read_paths(r, key, line, node, field);
+    if (key->kind == COUNTS)
+        return read_counts(r, key, line, node);
     size_t length = 0;
     const char *const scalar = node != NULL ? fy_node_get_scalar(node, &length) : NULL;
     if (scalar == NULL || length == 0 || memchr(scalar, '\0', length) != NULL)
@@ -212,6 +262,7 @@ static enum orc_ref_status read_value(const struct reader *r, const struct key *
     case TEXT:
     case PATH:
     case PATHS:
+    case COUNTS:
         break;
     }
     *(const char **)field = text;
@@ -257,7 +308,7 @@ static enum orc_ref_status read_mapping(const struct reader *r, struct fy_node *
 static enum orc_ref_status check_seen(const struct reader *r, const bool seen[KEYS])
 {
     for (size_t i = 0; i < KEYS; i++)
-        if (!seen[i])
+        if (!seen[i] && !may_be_left_out(&keys[i]))
             return orc_ref_fail(r->error, ORC_REF_BAD, "%s: %s%s%s is missing", r->path,
                                 keys[i].section, keys[i].section[0] == '\0' ? "" : ".",
                                 keys[i].name);
@@ -272,6 +323,8 @@ static enum orc_ref_status check_whole(const struct reader *r)
         return bad(r, 0, "model:", "width / heads is not an even whole number");
     if (model->heads % model->kv_heads != 0)
         return bad(r, 0, "model:", "kv_heads does not divide heads");
+    if (recipe->data.weights != NULL && recipe->data.weight_count != recipe->data.train.count)
+        return bad(r, 0, "data.weights", "are not as many as the training files");
     if (recipe->train.schedule_steps <= recipe->train.warmup)
         return bad(r, 0, "train:", "schedule_steps does not exceed warmup");
     if (!(recipe->train.beta1 < 1.0) || !(recipe->train.beta2 < 1.0))
@@ -379,4 +432,16 @@ done:
     fy_diag_destroy(diag);
     free(file);
     return status;
+}
+
+const char *orc_ref_mask_word(enum orc_ref_mask mask)
+{
+    static const char *const words[] = {"assistant", "last", "completion", "all"};
+    return words[mask];
+}
+
+const char *orc_ref_format_word(enum orc_ref_format format)
+{
+    static const char *const words[] = {"messages", "sharegpt", "alpaca", "completion"};
+    return words[format];
 }

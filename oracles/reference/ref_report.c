@@ -185,6 +185,14 @@ enum orc_ref_status orc_ref_report_after_update(struct orc_ref_run *run,
     return orc_ref_trace_write(t, error);
 }
 
+static bool has_weight(const struct orc_ref_recipe *recipe)
+{
+    bool found = false;
+    for (size_t i = 0; i < recipe->data.weight_count; i++)
+        found |= recipe->data.weights[i] > 1;
+    return found;
+}
+
 static void write_features(struct orc_ref_run *run)
 {
     const struct orc_ref_recipe *const recipe = run->options->recipe;
@@ -212,6 +220,16 @@ static void write_features(struct orc_ref_run *run)
         {"layers2", model->layers >= 2},
         {"square", true}, /* heads * head_dim is always the width */
         {"late_positions", run->seen.late_positions},
+        {"prefix_broken", run->seen.prefix_broken},
+        {"split", run->seen.split},
+        {"refit", run->seen.refit},
+        {"weighted", has_weight(recipe)},
+        {"masked_last", recipe->text.mask == ORC_REF_LAST},
+        {"masked_completion", recipe->text.mask == ORC_REF_COMPLETION},
+        {"cipher", recipe->data.order == ORC_REF_CIPHER},
+        {"sharegpt", recipe->data.format == ORC_REF_SHAREGPT},
+        {"alpaca", recipe->data.format == ORC_REF_ALPACA},
+        {"prompts", recipe->data.format == ORC_REF_PROMPTS},
     };
 #define NAME(feature) #feature,
     static const char *const of_text[] = {ORC_REF_TEXT_FEATURES(NAME)};

@@ -30,7 +30,7 @@ struct orc_ref_run {
     /* of the run */
     struct {
         bool accum_unequal, packed, padded, truncated, skipped, clipped, two_epochs, eval,
-            pad_is_eos, late_positions;
+            pad_is_eos, late_positions, split, refit, prefix_broken;
         unsigned text;
     } seen;
     double seconds;

@@ -44,7 +44,9 @@ static enum orc_ref_status stage_key(const struct orc_ref_recipe *recipe,
 {
     const char *const inputs[] = {script_path(), recipe->text.template_path,
                                   recipe->text.tokenizer};
-    *key = orc_ref_hash(ORC_REF_HASH_START, recipe->text.mask_all ? "l" : "s", 1);
+    const int words[] = {(int)recipe->text.mask, (int)recipe->data.format,
+                         recipe->data.on_prefix != ORC_REF_ANY_PREFIX};
+    *key = orc_ref_hash(ORC_REF_HASH_START, words, sizeof words);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         const enum orc_ref_status status = add_file(key, inputs[i], error);
         if (status != ORC_REF_OK)
@@ -132,14 +134,18 @@ static enum orc_ref_status run_stage(const struct orc_ref_recipe *recipe,
     const char *const fixed[] = {ORC_REF_PYTHON, script_path(), "--template",
                                  recipe->text.template_path, "--tokenizer",
                                  recipe->text.tokenizer, "--mask",
-                                 recipe->text.mask_all ? "all" : "assistant", "--out", out,
-                                 "--data"};
-    const size_t words = sizeof fixed / sizeof *fixed;
+                                 orc_ref_mask_word(recipe->text.mask), "--format",
+                                 orc_ref_format_word(recipe->data.format), "--out", out,
+                                 "--prefix", "--data"};
+    const size_t all = sizeof fixed / sizeof *fixed;
+    const bool prefix = recipe->data.on_prefix != ORC_REF_ANY_PREFIX;
+    const size_t words = prefix ? all : all - 1;
     const char **const arguments =
-        orc_ref_arena_take(arena, words + data->count + 1, sizeof *arguments);
+        orc_ref_arena_take(arena, all + data->count + 1, sizeof *arguments);
     if (arguments == NULL)
         return orc_ref_fail(error, ORC_REF_INTERNAL, "no memory");
     memcpy(arguments, fixed, sizeof fixed);
+    arguments[words - 1] = fixed[all - 1]; /* without --prefix, --data takes its place */
     memcpy(arguments + words, data->list, data->count * sizeof *data->list);
     arguments[words + data->count] = NULL;
     if (pipe2(ends, O_CLOEXEC) != 0)

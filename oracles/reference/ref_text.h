@@ -19,6 +19,8 @@ struct orc_ref_document {
     uint8_t *supervised;
     size_t count;
     unsigned features; /* bit i: feature i of ORC_REF_TEXT_FEATURES */
+    size_t file, line; /* where its record stands: index of the data file, line from 1 */
+    bool no_prefix;    /* its prompt was looked at and is no prefix */
 };
 
 struct orc_ref_documents {

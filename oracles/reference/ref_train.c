@@ -26,9 +26,22 @@ static struct orc_ref_rows_rule rows_rule(const struct orc_ref_options *options,
     const struct orc_ref_recipe *const recipe = options->recipe;
     const struct orc_ref_rows_rule rule = {
         .context = recipe->model.context, .packing = recipe->data.packing,
-        .truncate = recipe->data.truncate, .pad = options->pad, .shuffle = shuffle,
-        .seed = options->seed};
+        .truncate = recipe->data.truncate, .order = recipe->data.order,
+        .on_unlearned = recipe->data.on_unlearned, .on_prefix = recipe->data.on_prefix,
+        .files = shuffle ? recipe->data.train.list : recipe->data.eval.list,
+        .weights = shuffle ? recipe->data.weights : NULL,
+        .file_count = shuffle ? recipe->data.train.count : recipe->data.eval.count,
+        .pad = options->pad, .shuffle = shuffle, .seed = options->seed};
     return rule;
+}
+
+/* The rows of some batches in order; the caller frees. NULL: no memory. */
+static struct orc_ref_place *list_rows(struct orc_ref_batch *batches, size_t count, size_t rows)
+{
+    struct orc_ref_place *const list = calloc(count * rows + 1, sizeof *list);
+    for (size_t i = 0; list != NULL && i < count * rows; i++)
+        list[i] = (struct orc_ref_place){&batches[i / rows], i % rows};
+    return list;
 }
 
 static enum orc_ref_status make_batches(struct orc_ref_run *run, struct orc_ref_error *error)
@@ -57,30 +70,35 @@ static enum orc_ref_status make_eval(struct orc_ref_run *run, struct orc_ref_err
     struct orc_ref_row_log log = {0};
     enum orc_ref_status status = ORC_REF_OK;
     struct orc_ref_stream *const stream = orc_ref_stream_create(run->options->eval, &rule);
-    run->eval_batches = calloc((wanted + rows - 1) / rows + 1, sizeof *run->eval_batches);
+    const size_t batches = (wanted + rows - 1) / rows;
+    struct orc_ref_place *list = NULL;
+    size_t filled = 0;
+    run->eval_batches = calloc(batches + 1, sizeof *run->eval_batches);
     if (stream == NULL || run->eval_batches == NULL) {
         status = no_memory(error);
         goto done;
     }
-    bool filled = true;
-    for (size_t row = 0; row < wanted; row++) {
-        struct orc_ref_batch *const batch = &run->eval_batches[row / rows];
-        if (row % rows == 0 && !orc_ref_batch_init(batch, rows, recipe->model.context)) {
+    for (; run->eval_batch_count < batches; run->eval_batch_count++)
+        if (!orc_ref_batch_init(&run->eval_batches[run->eval_batch_count], rows,
+                                recipe->model.context)) {
             status = no_memory(error);
             goto done;
         }
-        run->eval_batch_count = row / rows + 1;
-        status = orc_ref_stream_row(stream, batch, row % rows, &log, &filled, error);
-        if (status != ORC_REF_OK)
-            goto done;
-        /* Whole rows follow one another, so fewer rows are the same memory. */
-        batch->rows = row % rows + filled;
-        if (!filled)
-            break;
+    list = list_rows(run->eval_batches, batches, rows);
+    status = list == NULL ? no_memory(error)
+                          : orc_ref_stream_step(stream, list, batches * rows, &log, &filled, error);
+    if (status != ORC_REF_OK)
+        goto done;
+    filled = filled < wanted ? filled : wanted;
+    /* Whole rows follow one another, so fewer rows are the same memory. */
+    for (size_t i = 0; i < batches; i++) {
+        const size_t left = filled > i * rows ? filled - i * rows : 0;
+        run->eval_batches[i].rows = left < rows ? left : rows;
     }
-    if (run->eval_batch_count > 0 && run->eval_batches[run->eval_batch_count - 1].rows == 0)
+    while (run->eval_batch_count > 0 && run->eval_batches[run->eval_batch_count - 1].rows == 0)
         orc_ref_batch_fini(&run->eval_batches[--run->eval_batch_count]);
 done:
+    free(list);
     orc_ref_stream_destroy(stream);
     orc_ref_row_log_fini(&log);
     return status;
@@ -133,7 +151,7 @@ static void note_documents(struct orc_ref_run *run)
     for (size_t i = 0; i < run->log.placed_count; i++) {
         const struct orc_ref_placed *const placed = &run->log.placed[i];
         run->seen.text |= placed->document->features;
-        run->seen.truncated |= placed->count < placed->document->count;
+        run->seen.truncated |= placed->cut;
         run->seen.two_epochs |= placed->epoch > 0;
         run->seen.late_positions |= placed->count > run->options->recipe->model.context / 2;
         /* The mark that ends a turn is the one control token that is supervised. */
@@ -143,25 +161,28 @@ static void note_documents(struct orc_ref_run *run)
     run->seen.skipped |= run->log.skipped_count > 0;
     run->seen.packed |= run->log.packed_rows > 0;
     run->seen.padded |= run->log.padded_rows > 0;
+    run->seen.split |= run->log.split > 0;
+    run->seen.refit |= run->log.refit > 0;
+    run->seen.prefix_broken |= run->log.no_prefix > 0;
 }
 
 static enum orc_ref_status fill_step(struct orc_ref_run *run, struct orc_ref_error *error)
 {
-    const size_t micro = run->options->recipe->train.grad_accum;
+    const struct orc_ref_recipe *const recipe = run->options->recipe;
+    const size_t micro = recipe->train.grad_accum, rows = recipe->train.rows;
+    struct orc_ref_place *const list = list_rows(run->batches, micro, rows);
+    size_t filled;
     orc_ref_row_log_clear(&run->log);
     run->supervised = 0;
+    if (list == NULL)
+        return no_memory(error);
+    const enum orc_ref_status status =
+        orc_ref_stream_step(run->stream, list, micro * rows, &run->log, &filled, error);
+    free(list);
+    if (status != ORC_REF_OK)
+        return status;
     for (size_t i = 0; i < micro; i++) {
-        struct orc_ref_batch *const batch = &run->batches[i];
-        for (size_t row = 0; row < batch->rows; row++) {
-            bool filled;
-            const enum orc_ref_status status =
-                orc_ref_stream_row(run->stream, batch, row, &run->log, &filled, error);
-            if (status == ORC_REF_BAD)
-                return orc_ref_fail(error, status, "%s: no document can be trained on",
-                                    run->options->recipe->data.train.list[0]);
-            if (status != ORC_REF_OK)
-                return status;
-        }
+        const struct orc_ref_batch *const batch = &run->batches[i];
         size_t supervised = 0;
         for (size_t p = 0; p < batch->rows * batch->context; p++)
             supervised += batch->labels[p] != ORC_REF_IGNORED;

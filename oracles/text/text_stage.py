@@ -10,9 +10,12 @@ Exit codes: 0 done, 1 bad data, template or command line, 74 input or output, 13
 
 import argparse
 import errno
+import io
 import json
 import os
+import subprocess
 import sys
+import zlib
 
 import regex
 from jinja2 import StrictUndefined, TemplateError, nodes
@@ -97,60 +100,183 @@ def parse_json(data):
     return value
 
 
-def check_messages(record):
+def message_list(items, name, role_key, roles, content_key):
+    """A list of messages under other names, as (role, content)."""
+    if not isinstance(items, list):
+        raise StageError(f"\"{name}\" is not a list of messages")
+    result = []
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise StageError(f"message {index} of \"{name}\" is not an object")
+        role, content = item.get(role_key), item.get(content_key)
+        if not isinstance(role, str) or role not in roles:
+            raise StageError(f"message {index} has no {role_key} of {', '.join(roles)}")
+        if not isinstance(content, str):
+            raise StageError(f"message {index} has no string \"{content_key}\"")
+        result.append((roles[role], content))
+    return result
+
+
+def optional_text(record, key):
+    text = record.get(key, "")
+    if not isinstance(text, str):
+        raise StageError(f"\"{key}\" is not a string")
+    return text
+
+
+def needed_text(record, key):
+    if key not in record:
+        raise StageError(f"no key \"{key}\"")
+    return optional_text(record, key)
+
+
+ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
+
+
+def from_messages(record):
+    return message_list(record.get("messages"), "messages", "role", ROLES, "content")
+
+
+def from_sharegpt(record):
+    roles = {"system": "system", "human": "user", "user": "user", "gpt": "assistant",
+             "assistant": "assistant"}
+    turns = message_list(record.get("conversations"), "conversations", "from", roles, "value")
+    system = optional_text(record, "system")
+    return [("system", system), *turns] if system else turns
+
+
+def from_alpaca(record):
+    result = []
+    if system := optional_text(record, "system"):
+        result.append(("system", system))
+    history = record.get("history", [])
+    if not isinstance(history, list):
+        raise StageError("\"history\" is not a list")
+    for pair in history:
+        if not (isinstance(pair, list) and len(pair) == 2
+                and all(isinstance(text, str) for text in pair)):
+            raise StageError("an element of \"history\" is not a pair of strings")
+        result += zip(("user", "assistant"), pair)
+    question, extra = needed_text(record, "instruction"), optional_text(record, "input")
+    result.append(("user", f"{question}\n{extra}" if extra else question))
+    result.append(("assistant", needed_text(record, "output")))
+    return result
+
+
+def from_completion(record):
+    result = []
+    for key, role in (("prompt", "user"), ("completion", "assistant")):
+        if key not in record:
+            raise StageError(f"no key \"{key}\"")
+        value = record[key]
+        if isinstance(value, str):
+            result.append((role, value))
+        else:
+            found = message_list(value, key, "role", ROLES, "content")
+            if key == "completion" and [role for role, _ in found] != ["assistant"]:
+                raise StageError("\"completion\" is not one message of the assistant")
+            result += found
+    return result
+
+
+FORMATS = {"messages": from_messages, "sharegpt": from_sharegpt, "alpaca": from_alpaca,
+           "completion": from_completion}
+
+
+def check_messages(record, form="messages"):
     """The messages of a record, reduced to role and content, or StageError."""
     if not isinstance(record, dict):
         raise StageError("the line is not an object")
-    messages = record.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise StageError("\"messages\" is not a list of at least one message")
-    result = []
+    messages = FORMATS[form](record)
+    if not messages:
+        raise StageError("there is not at least one message")
     expected = ("system", "user")
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict):
-            raise StageError(f"message {index} is not an object")
-        role, content = message.get("role"), message.get("content")
-        if role not in ("system", "user", "assistant"):
-            raise StageError(f"message {index} has no role of system, user, assistant")
-        if not isinstance(content, str):
-            raise StageError(f"message {index} has no string \"content\"")
+    for index, (role, _) in enumerate(messages):
         if role not in expected:
             raise StageError(f"message {index} is {role}, expected {' or '.join(expected)}")
         expected = ("user",) if role in ("system", "assistant") else ("assistant",)
-        result.append({"role": role, "content": content})
-    if result[-1]["role"] != "assistant":
+    if messages[-1][0] != "assistant":
         raise StageError("the last message is not the assistant's")
-    return result
+    return [{"role": role, "content": content} for role, content in messages]
+
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def unzip(data):
+    """The content of all members of a gzip file."""
+    parts = []
+    while data:
+        if not data.startswith(GZIP):
+            raise StageError("something behind a gzip member")
+        member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        try:
+            parts.append(member.decompress(data))
+        except zlib.error as e:
+            raise StageError(f"gzip: {e}") from None
+        if not member.eof:
+            raise StageError("the gzip file is cut off")
+        data = member.unused_data
+    return b"".join(parts)
+
+
+def unzstd(data):
+    """The content of all frames of a zstd file, by the program zstd."""
+    done = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+        raise StageError(f"zstd: {said}")
+    return done.stdout
+
+
+def read_content(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return unzip(data) if data.startswith(GZIP) else unzstd(data) if data.startswith(
+            ZSTD) else data
+    except StageError as e:
+        raise StageError(f"{path}: {e}") from None
 
 
 def read_lines(path):
     """(line number, bytes) of a data file; the final newline is optional."""
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
-            if not line:
-                raise StageError(f"{path}:{number}: empty line")
-            yield number, line
+    for number, line in enumerate(io.BytesIO(read_content(path)), 1):
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if not line:
+            raise StageError(f"{path}:{number}: empty line")
+        yield number, line
 
 
-def read_records(paths):
-    """Yields (place, id, messages) over the concatenated files."""
+class Record:
+    """A line of the data: where it stands, its id and its messages."""
+
+    def __init__(self, file, path, number, record_id, messages):
+        self.file, self.path, self.number = file, path, number
+        self.id, self.messages = record_id, messages
+
+    @property
+    def place(self):
+        return f"{self.path}:{self.number}"
+
+
+def read_records(paths, form="messages"):
+    """Yields every Record of the concatenated files."""
     total = 0
-    for path in paths:
+    for file, path in enumerate(paths):
         for number, line in read_lines(path):
             total += 1
-            place = f"{path}:{number}"
             try:
                 record = parse_json(line)
-                messages = check_messages(record)
+                messages = check_messages(record, form)
                 record_id = record.get("id", f"line:{total}")
                 if not isinstance(record_id, str):
                     raise StageError("\"id\" is not a string")
                 if "\0" in record_id:
                     raise StageError("\"id\" holds U+0000")
             except StageError as e:
-                raise StageError(f"{place}: {e}") from None
-            yield place, record_id, messages
+                raise StageError(f"{path}:{number}: {e}") from None
+            yield Record(file, path, number, record_id, messages)
 
 
 # ----------------------------------------------------------------------------------- rendering
@@ -434,20 +560,48 @@ def record_features(messages, control):
     return found
 
 
-def encode_record(renderer, tokenizer, mask, record_id, messages):
+def supervised_marks(mask, spans, starts):
+    """Which tokens are learned, by the first byte of each."""
+    if mask == "all":
+        return [1] * len(starts)
+    if mask in ("last", "completion"):
+        spans = sorted(spans)[-1:]
+    if mask == "completion":
+        return [int(any(s >= a for a, _ in spans)) for s in starts]
+    return [int(any(a <= s < b for a, b in spans)) for s in starts]
+
+
+def prompt_is_prefix(renderer, tokenizer, messages, rendered, shadow, ids):
+    """Whether earlier turns alone render to a beginning of all, and so do the prompt's tokens."""
+    for end, message in enumerate(messages[:-1], 1):
+        if message["role"] != "assistant":
+            continue
+        try:
+            part = renderer.render(messages[:end]).text
+        except (StageError, TemplateError):
+            return False
+        if not rendered.text.startswith(part):
+            return False
+    if not rendered.spans:
+        return True
+    border = max(start for start, _ in rendered.spans)
+    prompt, _ = tokenizer.encode(rendered.text[:border], shadow[:border])
+    return ids[:len(prompt)] == prompt
+
+
+def encode_record(renderer, tokenizer, mask, record_id, messages, prefix=False):
     """The output line of a record as a dictionary."""
     rendered = renderer.render(messages)
     # A NUL cannot stand in a control token: names with it are refused by the caller.
     shadow = "".join("\0" if c else t for t, c in zip(rendered.text, rendered.from_content))
     ids, starts = tokenizer.encode(rendered.text, shadow)
-    if mask == "all":
-        supervised = [1] * len(ids)
-    else:
-        spans = byte_spans(rendered.text, rendered.spans)
-        supervised = [int(any(a <= s < b for a, b in spans)) for s in starts]
-    return {"id": record_id, "text": rendered.text, "hash": fnv1a(rendered.text.encode("utf-8")),
-            "ids": ids, "starts": starts, "supervised": supervised,
+    spans = byte_spans(rendered.text, rendered.spans)
+    line = {"id": record_id, "text": rendered.text, "hash": fnv1a(rendered.text.encode("utf-8")),
+            "ids": ids, "starts": starts, "supervised": supervised_marks(mask, spans, starts),
             "features": record_features(messages, tokenizer.control)}
+    if prefix:
+        line["prefix"] = int(prompt_is_prefix(renderer, tokenizer, messages, rendered, shadow, ids))
+    return line
 
 
 def load_tokenizer(path):
@@ -481,13 +635,15 @@ def run(options):
     temporary = f"{options.out}.{os.getpid()}.tmp"
     try:
         with open(temporary, "w", encoding="utf-8") as out:
-            for place, record_id, messages in read_records(options.data):
+            for record in read_records(options.data, options.format):
                 try:
-                    line = encode_record(renderer, tokenizer, options.mask, record_id, messages)
+                    line = encode_record(renderer, tokenizer, options.mask, record.id,
+                                         record.messages, options.prefix)
                 except StageError as e:
-                    raise StageError(f"{place}: {e}") from None
+                    raise StageError(f"{record.place}: {e}") from None
                 except TemplateError as e:
-                    raise StageError(f"{place}: {options.template}: {e}") from None
+                    raise StageError(f"{record.place}: {options.template}: {e}") from None
+                line |= {"file": record.file, "line": record.number}
                 out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
         os.replace(temporary, options.out)
     finally:
@@ -508,7 +664,9 @@ def main(arguments):
     parser.add_argument("--template", required=True)
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--data", required=True, nargs="+")
-    parser.add_argument("--mask", required=True, choices=("assistant", "all"))
+    parser.add_argument("--format", default="messages", choices=tuple(FORMATS))
+    parser.add_argument("--mask", required=True, choices=("assistant", "last", "completion", "all"))
+    parser.add_argument("--prefix", action="store_true", help="tell whether prompts are prefixes")
     parser.add_argument("--out", required=True)
     options = parser.parse_args(arguments)
     try:

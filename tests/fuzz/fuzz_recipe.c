@@ -68,6 +68,22 @@ static void same_train(const struct eng_recipe_train *a, const struct orc_ref_re
     fuzz_require(a->clip == r->train.clip);
 }
 
+/* Both enumerations list the words in the order of the page. */
+static void same_data(const struct eng_recipe_data *a, const struct orc_ref_recipe *b)
+{
+    fuzz_require((int)a->packing == (int)b->data.packing);
+    fuzz_require((int)a->truncate == (int)b->data.truncate);
+    fuzz_require((int)a->format == (int)b->data.format);
+    fuzz_require((int)a->order == (int)b->data.order);
+    fuzz_require((a->on_unlearned == ENG_BREACH_ERROR) ==
+                 (b->data.on_unlearned == ORC_REF_REFUSE_UNLEARNED));
+    fuzz_require((int)a->on_prefix == (int)b->data.on_prefix);
+    fuzz_require((a->weights == NULL) == (b->data.weights == NULL));
+    for (size_t i = 0; a->weights != NULL && i < a->train_count; i++) {
+        fuzz_require(a->weights[i] == b->data.weights[i]);
+    }
+}
+
 static void same_recipe(const struct eng_recipe *a, const struct orc_ref_recipe *b)
 {
     same_text(a->name, b->name);
@@ -76,11 +92,10 @@ static void same_recipe(const struct eng_recipe *a, const struct orc_ref_recipe 
     same_train(&a->train, b);
     same_text(a->text.tokenizer, b->text.tokenizer);
     same_text(a->text.template_name, b->text.template_name);
-    fuzz_require((a->text.mask == ENG_MASK_ALL) == b->text.mask_all);
+    fuzz_require((int)a->text.mask == (int)b->text.mask);
     same_files(a->data.train, a->data.train_count, &b->data.train);
     same_files(a->data.eval, a->data.eval_count, &b->data.eval);
-    fuzz_require((a->data.packing != 0) == b->data.packing);
-    fuzz_require((int)a->data.truncate == (int)b->data.truncate);
+    same_data(&a->data, b);
     same_text(a->data.pad, b->data.pad);
     fuzz_require(a->device.budget == b->device.budget);
     fuzz_require((size_t)a->device.oom_at == b->device.oom_at);

@@ -2,8 +2,10 @@
 
 For corpus_test.py. Shares nothing with the engine or the oracles.
 """
+import gzip
 import json
 import os
+import subprocess
 import unicodedata
 
 import jinja2
@@ -32,7 +34,29 @@ def _constant(text):
     raise ValueError(f"{text} is not JSON")
 
 
-def parse_line(raw):
+def as_messages(record, form):
+    """The messages that a record of one of the formats means."""
+    def chat(*texts, system=""):
+        turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+        return ([{"role": "system", "content": system}] if system else []) + turns
+
+    if form == "messages":
+        return record.get("messages")
+    if form == "sharegpt":
+        names = {"human": "user", "gpt": "assistant"}
+        turns = [{"role": names.get(turn["from"], turn["from"]), "content": turn["value"]}
+                 for turn in record["conversations"]]
+        return chat(system=record.get("system", "")) + turns
+    if form == "alpaca":
+        question = "\n".join(filter(None, (record["instruction"], record.get("input", ""))))
+        past = [text for pair in record.get("history", []) for text in pair]
+        return chat(*past, question, record["output"], system=record.get("system", ""))
+    prompt, completion = record["prompt"], record["completion"]
+    return ((chat(prompt) if isinstance(prompt, str) else prompt) +
+            ([{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion))
+
+
+def parse_line(raw, form="messages"):
     """The record of one line (bytes without its line feed); ValueError says what is wrong."""
     text = (raw[:-1] if raw.endswith(b"\r") else raw).decode("utf-8")
     if text == "":
@@ -42,7 +66,7 @@ def parse_line(raw):
     record = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
     if not isinstance(record, dict) or not isinstance(record.get("id", ""), str):
         raise ValueError("not an object with a textual id")
-    messages = record.get("messages")
+    messages = record["messages"] = as_messages(record, form)
     if not isinstance(messages, list) or not messages:
         raise ValueError("no messages")
     for message in messages:
@@ -56,15 +80,26 @@ def parse_line(raw):
     return record
 
 
-def read_records(paths):
+def read_content(path):
+    """The bytes of a file, unpacked, and the features of its packing."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if data.startswith(b"\x1f\x8b"):
+        return gzip.decompress(data), {"compressed"} | ({"members"} if data.count(b"\x1f\x8b\x08") > 1 else set())
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        return subprocess.run(["zstd", "-dcq", path], check=True, stdout=subprocess.PIPE).stdout, {"compressed"}
+    return data, set()
+
+
+def read_records(paths, form="messages"):
     """The records of the files, each with its id."""
     records = []
     for path in paths:
-        with open(path, "rb") as file:
-            data = file.read()
+        data, _ = read_content(path)
         for raw in data[:-1 if data.endswith(b"\n") else None].split(b"\n"):
-            record = parse_line(raw)
+            record = parse_line(raw, form)
             record.setdefault("id", f"line:{len(records) + 1}")
+            record["path"] = path
             records.append(record)
     return records
 
@@ -164,14 +199,38 @@ class Tokenizer:
         return out
 
 
+def scramble(z):
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & MASK64
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & MASK64
+    return z ^ z >> 31
+
+
+def cipher(seed, epoch, count):
+    state = seed * 0x9E3779B97F4A7C15 + epoch * 0xD1B54A32D192ED03
+    keys = [scramble((state + r * 0x9E3779B97F4A7C15) & MASK64) for r in range(1, 7)]
+    bits = next(b for b in range(1, 32) if 4 ** b >= count)
+
+    def once(x):
+        left, right = divmod(x, 2 ** bits)
+        for key in keys:
+            left, right = right, left ^ scramble((right + key) & MASK64) % 2 ** bits
+        return left * 2 ** bits + right
+
+    order = []
+    for n in range(count):
+        x = once(n)
+        while x >= count:
+            x = once(x)
+        order.append(x)
+    return order
+
+
 def permutation(seed, epoch, count):
     state = (seed * 0x9E3779B97F4A7C15 + epoch * 0xD1B54A32D192ED03) & MASK64
     order = list(range(count))
     for i in range(count - 1, 0, -1):
         state = (state + 0x9E3779B97F4A7C15) & MASK64
-        z = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & MASK64
-        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & MASK64
-        j = (z ^ z >> 31) % (i + 1)
+        j = scramble(state) % (i + 1)
         order[i], order[j] = order[j], order[i]
     return order
 
@@ -186,56 +245,129 @@ class Run:
         text = self.recipe["text"]
         self.tokenizer = Tokenizer(os.path.join(folder, text["tokenizer"]))
         self.template = template(os.path.join(folder, "..", "templates"), text["template"])
-        self.records = read_records([os.path.join(folder, name) for name in self.recipe["data"]["train"]])
-        self.features = set()
+        data = self.recipe["data"]
+        paths = [os.path.join(folder, name) for name in data["train"]]
+        self.format = data.get("format", "messages")
+        self.features = set().union(*(read_content(name)[1] for name in paths))
+        weights = dict(zip(paths, data.get("weights", [1] * len(paths))))
+        self.records = []
+        for name in paths:
+            self.records += [r for r in read_records(paths, self.format) if r["path"] == name] * weights[name]
         self.supervised = []  # per row
         self.documents = []   # per row
         self._fill()
         self._name_settings()
+        self.features |= {"weighted"} if max(weights.values()) > 1 else set()
+
+    def _marked(self, rendered):
+        """(id, supervised) of the tokens of a rendering, by the recipe's mask."""
+        mask = self.recipe["text"]["mask"]
+        if mask in ("last", "completion"):
+            spans = [at for at, (_, _, span) in enumerate(rendered) if span]
+            end = spans[-1] + 1 if spans else 0
+            start = end
+            while start > 0 and rendered[start - 1][2]:
+                start -= 1
+            rendered = [(c, content, start <= at < (end if mask == "last" else len(rendered)) and start < end)
+                        for at, (c, content, _) in enumerate(rendered)]
+        tokens = self.tokenizer.encode(rendered)
+        return [(token, True) for token, _ in tokens] if mask == "all" else tokens
+
+    def _prefix_holds(self, record, rendered, tokens):
+        messages = record["messages"]
+        for end in range(1, len(messages)):
+            if messages[end - 1]["role"] == "assistant":
+                part = render(self.template, messages[:end])
+                if [c for c, _, _ in part] != [c for c, _, _ in rendered[:len(part)]]:
+                    return False
+        spans = [at for at, (_, _, span) in enumerate(rendered) if span]
+        start = spans[-1]
+        while start > 0 and rendered[start - 1][2]:
+            start -= 1
+        prompt = [token for token, _ in self.tokenizer.encode(rendered[:start])]
+        return prompt == [token for token, _ in tokens[:len(prompt)]]
 
     def _document(self, record):
         """The tokens of a record as placed, or None if it is skipped."""
-        context = self.recipe["model"]["context"]
-        tokens = self.tokenizer.encode(render(self.template, record["messages"]))
-        if self.recipe["text"]["mask"] == "all":
-            tokens = [(token, True) for token, _ in tokens]
-        rule = self.recipe["data"]["truncate"]
-        if len(tokens) > context:
-            if rule == "drop":
-                self.features.add("skipped")
-                return None
-            self.features.add("truncated")
-            tokens = tokens[:context] if rule == "keep_start" else tokens[-context:]
-        if not any(supervised for _, supervised in tokens[1:]):
+        context, data = self.recipe["model"]["context"], self.recipe["data"]
+        rendered = render(self.template, record["messages"])
+        tokens = whole = self._marked(rendered)
+        rule = data["truncate"]
+        cut = len(tokens) > context and data["packing"] != "wrapped"
+        if cut:
+            tokens = {"drop": [], "keep_start": tokens[:context], "keep_end": tokens[-context:]}[rule]
+        learns = any(supervised for _, supervised in tokens[1:])
+        if cut and rule == "drop" or not learns:
             self.features.add("skipped")
             return None
-        if len(tokens) > context // 2:
-            self.features.add("late_positions")
+        if data.get("on_prefix", "ignore") != "ignore" and not self._prefix_holds(record, rendered, whole):
+            self.features |= {"skipped", "prefix_broken"}
+            return None
+        self.features |= {"truncated"} if cut else set()
         return tokens
 
     def _stream(self):
+        order = {"permutation": permutation, "cipher": cipher}[self.recipe["data"].get("order", "permutation")]
         for epoch in range(1000):
-            for index in permutation(self.recipe["train"]["seed"], epoch, len(self.records)):
+            for index in order(self.recipe["train"]["seed"], epoch, len(self.records)):
                 tokens = self._document(self.records[index])
                 if tokens is not None:
                     yield epoch, self.records[index], tokens
 
     def _fill(self):
-        train, context = self.recipe["train"], self.recipe["model"]["context"]
+        train = self.recipe["train"]
+        rows = train["grad_accum"] * train["rows"]
+        packing = self.recipe["data"]["packing"]
         stream = self._stream()
-        epoch, record, tokens = next(stream)
-        for _ in range(train["steps"] * train["grad_accum"] * train["rows"]):
-            used = supervised = documents = 0
-            while used + len(tokens) <= context and (documents == 0 or self.recipe["data"]["packing"]):
-                self._name_record(epoch, record)
-                used += len(tokens)
-                supervised += sum(flag for _, flag in tokens[1:])
-                documents += 1
-                epoch, record, tokens = next(stream)
-            self.features |= {"packed"} if documents > 1 else set()
-            self.features |= {"padded"} if used < context else set()
-            self.supervised.append(supervised)
-            self.documents.append(documents)
+        held = [] if packing == "wrapped" else [next(stream)]
+        for _ in range(train["steps"]):
+            step = [[] for _ in range(rows)]  # rows of (document, first token, end)
+            if packing == "first_fit":
+                self._fill_first(step, stream, held)
+            for row in step if packing != "first_fit" else ():
+                if packing == "wrapped":
+                    self._fill_wrapped(row, stream, held)
+                else:
+                    self._fill_next(row, stream, held, packing)
+            for row in step:
+                self._name_row(row)
+
+    def _room(self, row):
+        return self.recipe["model"]["context"] - sum(end - first for _, first, end in row)
+
+    def _fill_next(self, row, stream, held, packing):
+        while len(held[0][2]) <= self._room(row) and (packing or not row):
+            row.append((held[0], 0, len(held[0][2])))
+            held[0] = next(stream)
+
+    def _fill_first(self, step, stream, held):
+        while True:
+            fitting = [at for at, row in enumerate(step) if len(held[0][2]) <= self._room(row)]
+            if not fitting:
+                return
+            at = fitting[0]
+            self.features |= {"refit"} if any(step[at + 1:]) else set()
+            step[at].append((held[0], 0, len(held[0][2])))
+            held[0] = next(stream)
+
+    def _fill_wrapped(self, row, stream, held):
+        while self._room(row) > 0:
+            document, first = held.pop() if held else (next(stream), 0)
+            end = min(len(document[2]), first + self._room(row))
+            self.features |= {"split"} if first > 0 else set()
+            row.append((document, first, end))
+            if end < len(document[2]):
+                held.append((document, end))
+
+    def _name_row(self, row):
+        context = self.recipe["model"]["context"]
+        for (epoch, record, _), first, end in row:
+            self._name_record(epoch, record)
+            self.features |= {"late_positions"} if end - first > context // 2 else set()
+        self.features |= {"packed"} if len(row) > 1 else set()
+        self.features |= {"padded"} if self._room(row) > 0 else set()
+        self.supervised.append(sum(flag for document, first, end in row for _, flag in document[2][first + 1:end + 1]))
+        self.documents.append(len(row))
 
     def _name_record(self, epoch, record):
         messages = record["messages"]
@@ -251,6 +383,7 @@ class Run:
             "non_ascii": any(not content.isascii() for content in contents),
             "decomposed": any(content != unicodedata.normalize("NFC", content) for content in contents),
             "joined": self.tokenizer.joined,
+            "alpaca_input": self.format == "alpaca" and record.get("input", "") != "",
         }
         self.features |= {name for name, present in named.items() if present}
 
@@ -274,5 +407,10 @@ class Run:
             "layers2": model["layers"] > 1,
             "square": True,  # heads * head_dim = width by the rules of the recipe
             "oom_at": device["oom_at"] > 0,
+            "masked_last": self.recipe["text"]["mask"] == "last",
+            "masked_completion": self.recipe["text"]["mask"] == "completion",
+            "cipher": self.recipe["data"].get("order") == "cipher",
+            "sharegpt": self.format == "sharegpt", "alpaca": self.format == "alpaca",
+            "prompts": self.format == "completion",
         }
         self.features |= {name for name, present in named.items() if present}

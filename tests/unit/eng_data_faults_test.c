@@ -14,20 +14,37 @@ enum { STEPS = 16 };
 
 struct variant {
     const char *name, *file, *template_name, *pad;
-    bool packing;
+    enum eng_packing packing;
     enum eng_truncate truncate;
-    bool few_texts; /* only for rows whose trigger is two_epochs */
+    /* NULL, or features: then the variant is for rows whose trigger has one of them. */
+    const char *only;
+    enum eng_format format;
+    enum eng_mask mask;
+    enum eng_order order;
+    enum eng_breach on_prefix;
+    const char *other_file; /* NULL, or a second one that counts twice */
 };
 
 static const struct variant variants[] = {
-    {"chatml", "short", "chatml", "<|pad|>", true, ENG_KEEP_START, false},
-    {"llama3", "short", "llama3", "<|pad|>", true, ENG_KEEP_START, false},
-    {"gemma", "short", "gemma", "<|pad|>", true, ENG_KEEP_END, false},
-    {"pad", "short", "chatml", "<|im_end|>", false, ENG_KEEP_START, false},
-    {"epochs", "tiny_epochs", "chatml", "<|pad|>", true, ENG_KEEP_START, true},
-    {"hostile", "hostile", "chatml", "<|pad|>", true, ENG_KEEP_START, false},
-    {"hostile-plain", "hostile", "plain", "<|pad|>", true, ENG_KEEP_END, false},
-    {"hostile-llama2", "hostile", "llama2", "<|pad|>", false, ENG_KEEP_START, false},
+    {"chatml", "short.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START, .only = NULL},
+    {"llama3", "short.jsonl", "llama3", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START, .only = NULL},
+    {"gemma", "short.jsonl", "gemma", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_END, .only = NULL},
+    {"pad", "short.jsonl", "chatml", "<|im_end|>", ENG_PACK_NONE, ENG_KEEP_START, .only = NULL},
+    {"epochs", "tiny_epochs.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START,
+     .only = "two_epochs"},
+    {"hostile", "hostile.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START, .only = NULL},
+    {"hostile-plain", "hostile.jsonl", "plain", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_END,
+     .only = NULL},
+    {"hostile-llama2", "hostile.jsonl", "llama2", "<|pad|>", ENG_PACK_NONE, ENG_KEEP_START,
+     .only = NULL},
+    {"wrapped", "formats/turns.jsonl", "chatml", "<|pad|>", ENG_PACK_WRAPPED, ENG_KEEP_START,
+     .only = "split weighted masked_last", .format = ENG_FORMAT_SHAREGPT, .mask = ENG_MASK_LAST,
+     .other_file = "formats/more_turns.zst"},
+    {"fit", "formats/tasks.jsonl.gz", "chatml", "<|pad|>", ENG_PACK_FIRST_FIT, ENG_KEEP_END,
+     .only = "refit masked_completion cipher alpaca_input members", .format = ENG_FORMAT_ALPACA,
+     .mask = ENG_MASK_COMPLETION, .order = ENG_ORDER_CIPHER},
+    {"prompts", "formats/prompts.jsonl", "llama2", "<|pad|>", ENG_PACK_NEXT, ENG_DROP,
+     .only = "prefix_broken", .format = ENG_FORMAT_COMPLETION, .on_prefix = ENG_BREACH_SKIP},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
@@ -39,15 +56,24 @@ struct outcome {
 static struct outcome run(const struct variant *v, const char *fault)
 {
     char error_text[256];
-    char file[512];
+    char file[2][512];
+    static const unsigned weights[] = {1, 2};
     struct eng_error error = {""};
     eng_loader *loader = NULL;
     struct outcome outcome = {0, 0};
     cr_assert(mut_select(fault, error_text, sizeof error_text), "%s", error_text);
-    snprintf(file, sizeof file, "%s/corpus/data/%s.jsonl", FL_TOP, v->file);
-    const char *const files[] = {file};
+    snprintf(file[0], sizeof file[0], "%s/corpus/data/%s", FL_TOP, v->file);
+    snprintf(file[1], sizeof file[1], "%s/corpus/data/%s", FL_TOP,
+             v->other_file == NULL ? "" : v->other_file);
+    const char *const files[] = {file[0], file[1]};
     struct eng_loader_options o =
         fixture_options(files, FL_TOP "/corpus/tokenizers/clinical-2k.json");
+    o.file_count = v->other_file == NULL ? 1 : 2;
+    o.weights = v->other_file == NULL ? NULL : weights;
+    o.format = v->format;
+    o.mask = v->mask;
+    o.order = v->order;
+    o.on_prefix = v->on_prefix;
     o.template_name = v->template_name;
     o.pad_token = v->pad;
     o.packing = v->packing;
@@ -92,6 +118,24 @@ static bool trigger_holds(const char *trigger, uint64_t features)
     return true;
 }
 
+/* Whether the two lists of words have one in common. */
+static bool share_a_word(const char *a, const char *b)
+{
+    char words[256];
+    char *rest = NULL;
+    snprintf(words, sizeof words, "%s", a);
+    for (char *word = strtok_r(words, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        const char *const found = strstr(b, word);
+        const size_t end = strlen(word);
+        if (found != NULL && (found == b || found[-1] == ' ') &&
+            (found[end] == ' ' || found[end] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_ours(const struct mut_fault *fault)
 {
     const char *const file = mut_site_find(fault->site)->file;
@@ -105,7 +149,7 @@ static void check(const char *spec, const struct mut_fault *fault, const struct 
     const bool kill = fault->expect == MUT_EXPECT_KILL;
     for (size_t v = 0; v < VARIANTS; v++) {
         if (!trigger_holds(fault->trigger, healthy[v].features) ||
-            (variants[v].few_texts && strcmp(fault->trigger, "two_epochs") != 0)) {
+            (variants[v].only != NULL && !share_a_word(variants[v].only, fault->trigger))) {
             continue;
         }
         const struct outcome faulty = run(&variants[v], spec);

@@ -119,7 +119,7 @@ Test(eng_data_loader, every_step_is_consistent_for_every_layout_and_rule)
         o.file_count = 2;
         o.template_name = names[variant % 5];
         o.truncate = (enum eng_truncate)(variant / 5 % 3);
-        o.packing = variant / 15 == 0;
+        o.packing = variant / 15 == 0 ? ENG_PACK_NEXT : ENG_PACK_NONE;
         eng_loader *const loader = open_loader(&o);
         for (int s = 0; s < 20; s++, steps++) {
             const struct eng_step_batch *const b = next_step(loader);
@@ -136,7 +136,7 @@ Test(eng_data_loader, every_step_is_consistent_for_every_layout_and_rule)
             cr_assert_gt(total, 0);
             cr_assert_eq(b->rows_filled, b->rows * b->micro_count);
             cr_assert_gt(b->record_count, 0);
-            check_records(b, o.packing);
+            check_records(b, o.packing == ENG_PACK_NEXT);
         }
         eng_loader_close(loader);
     }
@@ -185,7 +185,7 @@ Test(eng_data_loader, every_record_comes_once_an_epoch_in_the_seeded_order)
     char *const path = numbered_records(37);
     const char *const files[] = {path};
     struct eng_loader_options o = fixture_options(files, tokenizer_path);
-    o.packing = false;
+    o.packing = ENG_PACK_NONE;
     o.seed = 77;
     o.context = 20;
     eng_loader *const loader = open_loader(&o);
@@ -223,7 +223,7 @@ Test(eng_data_loader, an_unshuffled_pass_ends_after_the_last_record)
     const char *const files[] = {path};
     struct eng_loader_options o = fixture_options(files, tokenizer_path);
     o.shuffle = false;
-    o.packing = false;
+    o.packing = ENG_PACK_NONE;
     o.rows = 1;
     eng_loader *const loader = open_loader(&o);
     const struct eng_step_batch *b = next_step(loader);
@@ -430,7 +430,7 @@ Test(eng_data_loader, seeks_only_to_documents_that_exist)
     struct eng_loader_options o = fixture_options(hostile, tokenizer_path);
     eng_loader *const loader = open_loader(&o);
     const uint64_t count = eng_loader_record_count(loader);
-    cr_assert_eq(eng_loader_seek(loader, (struct eng_position){5, count - 1}, NULL), ENG_OK);
-    cr_assert_eq(eng_loader_seek(loader, (struct eng_position){0, count}, NULL), ENG_EINPUT);
+    cr_assert_eq(eng_loader_seek(loader, (struct eng_position){5, count - 1, 0}, NULL), ENG_OK);
+    cr_assert_eq(eng_loader_seek(loader, (struct eng_position){0, count, 0}, NULL), ENG_EINPUT);
     eng_loader_close(loader);
 }

@@ -63,3 +63,46 @@ Test(eng_data_order, follows_the_rules_for_many_seeds_and_epochs)
     }
     cr_assert_gt(compared, 0);
 }
+
+/* ---- the cipher ---- */
+
+static size_t cipher_item(size_t count, uint64_t seed, uint64_t epoch, size_t nth)
+{
+    struct eng_order_of_epoch order = {.rule = ENG_ORDER_CIPHER, .seed = seed, .count = count};
+    cr_assert_eq(eng_order_open(&order, NULL), ENG_OK);
+    const size_t item = eng_order_item(&order, epoch, nth);
+    eng_order_close(&order);
+    return item;
+}
+
+/* Made by a few lines of Python from the text of corpus/RECIPE.md. */
+Test(eng_data_order, the_cipher_gives_the_known_orders)
+{
+    static const size_t seed1[] = {4, 2, 6, 0, 1, 7, 3, 8, 9, 5};
+    static const size_t seed9[] = {8, 15, 10, 7, 1, 6, 14, 4, 9, 2};
+    for (size_t n = 0; n < 10; n++) {
+        cr_assert_eq(cipher_item(10, 1, 0, n), seed1[n]);
+        cr_assert_eq(cipher_item(17, UINT64_MAX, 3, n), seed9[n]);
+    }
+    cr_assert_eq(cipher_item(1, 4, 2, 0), 0);
+    cr_assert_eq(cipher_item(5000000000u, 1, 1, 4999999999u), 3067468426u);
+}
+
+Test(eng_data_order, the_cipher_is_a_permutation_of_every_size_and_differs_by_epoch)
+{
+    enum { LARGEST = 300 };
+    for (size_t count = 1; count <= LARGEST; count++) {
+        struct eng_order_of_epoch order = {.rule = ENG_ORDER_CIPHER, .seed = 7, .count = count};
+        uint8_t seen[LARGEST] = {0};
+        size_t moved = 0;
+        cr_assert_eq(eng_order_open(&order, NULL), ENG_OK);
+        for (size_t n = 0; n < count; n++) {
+            const size_t item = eng_order_item(&order, 1, n);
+            cr_assert_lt(item, count);
+            cr_assert_eq(seen[item]++, 0);
+            moved += item != eng_order_item(&order, 2, n);
+        }
+        cr_assert(count < 16 || moved > count / 2, "%zu of %zu moved", moved, count);
+        eng_order_close(&order);
+    }
+}

@@ -92,7 +92,7 @@ struct eng_loader_options fixture_options(const char *const *files, const char *
                                        .template_name = "chatml",
                                        .mask = ENG_MASK_ASSISTANT,
                                        .truncate = ENG_KEEP_START,
-                                       .packing = true,
+                                       .packing = ENG_PACK_NEXT,
                                        .shuffle = true,
                                        .pad_token = "<|pad|>",
                                        .seed = 1,
@@ -114,4 +114,13 @@ uint64_t fixture_draw(uint64_t *state)
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
+}
+
+enum eng_status fixture_count_line(const struct eng_line *line, void *context,
+                                   struct eng_error *error)
+{
+    (void)line;
+    (void)error;
+    ++*(size_t *)context;
+    return ENG_OK;
 }

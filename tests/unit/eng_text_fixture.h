@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data_files.h"
 #include "loader.h"
 #include "messages.h"
 
@@ -24,3 +25,6 @@ struct eng_text fixture_text(const char *text);
 
 /* SplitMix64 of a state, for tests that draw. */
 uint64_t fixture_draw(uint64_t *state);
+/* A visitor of lines that counts them in the size_t behind context. */
+enum eng_status fixture_count_line(const struct eng_line *line, void *context,
+                                   struct eng_error *error);

@@ -14,10 +14,23 @@
 
 static int32_t a_ids[] = {10, 11, 12, 13, 14}, b_ids[] = {20, 21}, c_ids[] = {30, 31, 32};
 static uint8_t a_marks[] = {0, 0, 1, 0, 1}, b_marks[] = {1, 0}, c_marks[] = {0, 1, 1};
-static struct orc_ref_document three[] = {{"a", 1, a_ids, a_marks, 5, 0},
-                                          {"b", 2, b_ids, b_marks, 2, 0},
-                                          {"c", 3, c_ids, c_marks, 3, 0}};
+static struct orc_ref_document three[] = {{"a", 1, a_ids, a_marks, 5, 0, 0, 1, false},
+                                          {"b", 2, b_ids, b_marks, 2, 0, 0, 2, false},
+                                          {"c", 3, c_ids, c_marks, 3, 0, 1, 1, false}};
 static const struct orc_ref_documents documents = {three, 3};
+
+/* Fills row `row` of a batch alone. */
+static enum orc_ref_status fill_row(struct orc_ref_stream *stream, struct orc_ref_batch *batch,
+                                    struct orc_ref_row_log *log, bool *filled,
+                                    struct orc_ref_error *error)
+{
+    size_t rows = 0;
+    const struct orc_ref_place place = {batch, 0};
+    const enum orc_ref_status status =
+        orc_ref_stream_step(stream, &place, 1, log, &rows, error);
+    *filled = rows == 1;
+    return status;
+}
 
 /* Fills one row and compares; every array is compared whole. */
 static void expect_row(struct orc_ref_stream *stream, size_t context, struct orc_ref_row_log *log,
@@ -27,7 +40,7 @@ static void expect_row(struct orc_ref_stream *stream, size_t context, struct orc
     struct orc_ref_batch batch;
     bool filled = false;
     cr_assert(orc_ref_batch_init(&batch, 1, context));
-    cr_assert_eq(orc_ref_stream_row(stream, &batch, 0, log, &filled, NULL), ORC_REF_OK);
+    cr_assert_eq(fill_row(stream, &batch, log, &filled, NULL), ORC_REF_OK);
     cr_assert(filled);
     cr_assert_arr_eq(batch.ids, ids, context * sizeof *ids);
     cr_assert_arr_eq(batch.labels, labels, context * sizeof *ids);
@@ -36,7 +49,7 @@ static void expect_row(struct orc_ref_stream *stream, size_t context, struct orc
     orc_ref_batch_fini(&batch);
 }
 
-static struct orc_ref_stream *in_file_order(size_t context, bool packing,
+static struct orc_ref_stream *in_file_order(size_t context, enum orc_ref_packing packing,
                                             enum orc_ref_truncate truncate)
 {
     const struct orc_ref_rows_rule rule = {.context = context, .packing = packing,
@@ -47,7 +60,7 @@ static struct orc_ref_stream *in_file_order(size_t context, bool packing,
 Test(ref_rows, a_packed_row_holds_what_fits_and_padding)
 {
     struct orc_ref_row_log log = {0};
-    struct orc_ref_stream *const stream = in_file_order(10, true, ORC_REF_KEEP_START);
+    struct orc_ref_stream *const stream = in_file_order(10, ORC_REF_NEXT_FIT, ORC_REF_KEEP_START);
     /* b has only its first token supervised and is skipped. */
     expect_row(stream, 10, &log, (int32_t[]){10, 11, 12, 13, 14, 30, 31, 32, 9, 9},
                (int32_t[]){-100, 12, -100, 14, -100, 31, 32, -100, -100, -100},
@@ -67,7 +80,7 @@ Test(ref_rows, a_packed_row_holds_what_fits_and_padding)
 Test(ref_rows, what_does_not_fit_starts_the_next_row)
 {
     struct orc_ref_row_log log = {0};
-    struct orc_ref_stream *const stream = in_file_order(7, true, ORC_REF_KEEP_START);
+    struct orc_ref_stream *const stream = in_file_order(7, ORC_REF_NEXT_FIT, ORC_REF_KEEP_START);
     expect_row(stream, 7, &log, (int32_t[]){10, 11, 12, 13, 14, 9, 9},
                (int32_t[]){-100, 12, -100, 14, -100, -100, -100},
                (int32_t[]){0, 1, 2, 3, 4, 0, 1}, (int32_t[]){0, 0, 0, 0, 0, 1, 1});
@@ -79,7 +92,7 @@ Test(ref_rows, what_does_not_fit_starts_the_next_row)
     struct orc_ref_batch batch;
     bool filled = true;
     cr_assert(orc_ref_batch_init(&batch, 1, 7));
-    cr_assert_eq(orc_ref_stream_row(stream, &batch, 0, &log, &filled, NULL), ORC_REF_OK);
+    cr_assert_eq(fill_row(stream, &batch, &log, &filled, NULL), ORC_REF_OK);
     cr_assert(!filled, "file order has one epoch");
     orc_ref_batch_fini(&batch);
     orc_ref_stream_destroy(stream);
@@ -89,7 +102,7 @@ Test(ref_rows, what_does_not_fit_starts_the_next_row)
 Test(ref_rows, without_packing_each_row_has_one_document)
 {
     struct orc_ref_row_log log = {0};
-    struct orc_ref_stream *const stream = in_file_order(12, false, ORC_REF_KEEP_START);
+    struct orc_ref_stream *const stream = in_file_order(12, ORC_REF_ONE_A_ROW, ORC_REF_KEEP_START);
     int32_t ids[12] = {10, 11, 12, 13, 14, 9, 9, 9, 9, 9, 9, 9}, labels[12], positions[12];
     int32_t segments[12];
     for (int32_t i = 0; i < 12; i++) {
@@ -107,17 +120,17 @@ Test(ref_rows, without_packing_each_row_has_one_document)
 Test(ref_rows, truncation_keeps_the_start_the_end_or_nothing)
 {
     struct orc_ref_row_log log = {0};
-    struct orc_ref_stream *stream = in_file_order(3, true, ORC_REF_KEEP_START);
+    struct orc_ref_stream *stream = in_file_order(3, ORC_REF_NEXT_FIT, ORC_REF_KEEP_START);
     expect_row(stream, 3, &log, (int32_t[]){10, 11, 12}, (int32_t[]){-100, 12, -100},
                (int32_t[]){0, 1, 2}, (int32_t[]){0, 0, 0});
     cr_assert_eq(log.padded_rows, 0);
     orc_ref_stream_destroy(stream);
-    stream = in_file_order(3, true, ORC_REF_KEEP_END);
+    stream = in_file_order(3, ORC_REF_NEXT_FIT, ORC_REF_KEEP_END);
     expect_row(stream, 3, &log, (int32_t[]){12, 13, 14}, (int32_t[]){-100, 14, -100},
                (int32_t[]){0, 1, 2}, (int32_t[]){0, 0, 0});
     orc_ref_stream_destroy(stream);
     orc_ref_row_log_clear(&log);
-    stream = in_file_order(3, true, ORC_REF_DROP);
+    stream = in_file_order(3, ORC_REF_NEXT_FIT, ORC_REF_DROP);
     expect_row(stream, 3, &log, (int32_t[]){30, 31, 32}, (int32_t[]){31, 32, -100},
                (int32_t[]){0, 1, 2}, (int32_t[]){0, 0, 0});
     cr_assert_eq(log.skipped_count, 2);
@@ -132,13 +145,13 @@ Test(ref_rows, data_without_anything_to_learn_is_an_error)
     struct orc_ref_error error;
     bool filled;
     const struct orc_ref_documents only_b = {&three[1], 1}, none = {three, 0};
-    const struct orc_ref_rows_rule rule = {.context = 4, .packing = true, .shuffle = true};
+    const struct orc_ref_rows_rule rule = {.context = 4, .packing = ORC_REF_NEXT_FIT, .shuffle = true};
     cr_assert(orc_ref_batch_init(&batch, 1, 4));
     struct orc_ref_stream *stream = orc_ref_stream_create(&only_b, &rule);
-    cr_assert_eq(orc_ref_stream_row(stream, &batch, 0, &log, &filled, &error), ORC_REF_BAD);
+    cr_assert_eq(fill_row(stream, &batch, &log, &filled, &error), ORC_REF_BAD);
     orc_ref_stream_destroy(stream);
     stream = orc_ref_stream_create(&none, &rule);
-    cr_assert_eq(orc_ref_stream_row(stream, &batch, 0, &log, &filled, &error), ORC_REF_BAD);
+    cr_assert_eq(fill_row(stream, &batch, &log, &filled, &error), ORC_REF_BAD);
     orc_ref_stream_destroy(stream);
     orc_ref_batch_fini(&batch);
     orc_ref_row_log_fini(&log);
@@ -185,14 +198,14 @@ Test(ref_rows, epochs_follow_one_another)
     struct orc_ref_batch batch;
     bool filled;
     size_t order[2][3];
-    const struct orc_ref_rows_rule rule = {.context = 10, .packing = false, .shuffle = true,
+    const struct orc_ref_rows_rule rule = {.context = 10, .packing = ORC_REF_ONE_A_ROW, .shuffle = true,
                                            .seed = 5};
     for (uint64_t epoch = 0; epoch < 2; epoch++)
         orc_ref_order_epoch(5, epoch, 3, order[epoch]);
     cr_assert(orc_ref_batch_init(&batch, 1, 10));
     struct orc_ref_stream *const stream = orc_ref_stream_create(&documents, &rule);
     for (size_t row = 0; row < 4; row++)
-        cr_assert_eq(orc_ref_stream_row(stream, &batch, 0, &log, &filled, NULL), ORC_REF_OK);
+        cr_assert_eq(fill_row(stream, &batch, &log, &filled, NULL), ORC_REF_OK);
     cr_assert_eq(log.placed_count, 4);
     size_t at = 0;
     for (size_t epoch = 0; epoch < 2; epoch++)

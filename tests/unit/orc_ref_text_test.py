@@ -86,7 +86,7 @@ class Data(unittest.TestCase):
 
     def test_record_ids(self):
         named = self.GOOD[:-1] + ',"id":"n"}'
-        ids = [r[1] for r in self.records("\n".join([self.GOOD, named, self.GOOD]))]
+        ids = [r.id for r in self.records("\n".join([self.GOOD, named, self.GOOD]))]
         self.assertEqual(ids, ["line:1", "n", "line:3"])
         self.refuse(self.GOOD[:-1] + ',"id":7}', "\"id\" is not a string")
         self.refuse(self.GOOD[:-1] + ',"id":null}', "\"id\" is not a string")
@@ -96,7 +96,7 @@ class Data(unittest.TestCase):
             paths = [os.path.join(folder, n) for n in ("a", "b")]
             for path in paths:
                 pathlib.Path(path).write_text(self.GOOD + "\n" + self.GOOD)
-            self.assertEqual([r[1] for r in stage.read_records(paths)],
+            self.assertEqual([r.id for r in stage.read_records(paths)],
                              ["line:1", "line:2", "line:3", "line:4"])
 
     def test_strict_json(self):
@@ -120,7 +120,7 @@ class Data(unittest.TestCase):
         extra = ',"x":' + "1" * 6000 + ',"y":1e999,"z":[{}],"messages2":null}'
         self.assertEqual(len(self.records(self.GOOD[:-1] + extra)), 1)
         record = self.records(self.GOOD.replace('"b"', '"\\ud83d\\ude00\\u0000"'))[0]
-        self.assertEqual(record[2][1]["content"], "\U0001F600\0")
+        self.assertEqual(record.messages[1]["content"], "\U0001F600\0")
 
     def test_roles(self):
         def line(*roles):
