@@ -135,6 +135,72 @@ folder|74|data|
 unreadable|74|data/unreadable.jsonl|Permission denied
 empty|1|data/empty.jsonl|0 records
 TABLE
+# ---- the other formats: FORMAT|NAME|WORDS|SECOND LINE, behind a good first one ----
+declare -A first=(
+    [sharegpt]='{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b c d"}]}'
+    [alpaca]='{"instruction":"a","input":"b","output":"c d"}'
+    [completion]='{"prompt":"a","completion":"b c d"}')
+while IFS='|' read -r format name cause line; do
+    file=data/${format}_$name.jsonl
+    printf '%s\n%b\n' "${first[$format]}" "$line" >"$file"
+    formatted=$(recipe "$format" -e "s/  packing: true/  format: $format\n&/" -e 's/eval: .*/eval: []/' -e 's/eval_every: 8/eval_every: 0/')
+    bad "train, $format $name" 1 "$file:2;$cause" "${T[@]}" --recipe "$formatted" --data "$file"
+    bad "ref, $format $name" 1 "$file:2" "${R[@]}" --recipe "$formatted" --data "$file"
+    bad "text stage, $format $name" 1 "$file:2" "${S[@]}" --format "$format" --data "$file"
+done <<'TABLE'
+sharegpt|other_format|conversations|{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}
+sharegpt|tool|observation|{"conversations":[{"from":"observation","value":"a"},{"from":"gpt","value":"b"}]}
+sharegpt|no_value|value|{"conversations":[{"from":"human"},{"from":"gpt","value":"b"}]}
+sharegpt|two_systems|system|{"system":"s","conversations":[{"from":"system","value":"t"},{"from":"human","value":"a"},{"from":"gpt","value":"b"}]}
+alpaca|no_output|output|{"instruction":"a","input":""}
+alpaca|null_input|string|{"instruction":"a","input":null,"output":"b"}
+alpaca|history|history|{"instruction":"a","output":"b","history":[["q"]]}
+alpaca|duplicate|duplicate|{"instruction":"a","output":"b","output":"c"}
+completion|no_prompt|prompt|{"completion":"b"}
+completion|number|array|{"prompt":3,"completion":"b"}
+completion|two_answers|completion|{"prompt":"a","completion":[{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}
+completion|utf8|UTF-8|{"prompt":"\xc0","completion":"b"}
+TABLE
+
+# ---- compressed data: NAME|WORDS of the trainer ----
+gzip -n <"$corpus/data/short.jsonl" >data/whole.gz
+zstd -qc "$corpus/data/short.jsonl" >data/whole.zst
+size=$(stat -c %s data/whole.gz)
+head -c $((size / 2)) data/whole.gz >data/cut.gz
+{ cat data/whole.gz; echo more; } >data/behind.gz
+{ cat data/whole.gz; head -c 100 /dev/zero; } >data/zeros.gz
+{ head -c $((size - 8)) data/whole.gz; printf '12345678'; } >data/checksum.gz
+{ head -c $((size / 2)) data/whole.gz; head -c 200 /dev/zero; tail -c $((size / 2)) data/whole.gz; } >data/damaged.gz
+head -c $(($(stat -c %s data/whole.zst) / 2)) data/whole.zst >data/cut.zst
+{ cat data/whole.zst; echo more; } >data/behind.zst
+{ cat data/whole.gz; printf '{"messages":\n' | gzip -n; } >data/line.gz
+while IFS='|' read -r name words; do
+    bad "train, data $name" 1 "data/$name;$words" "${T[@]}" --recipe "$good" --data "data/$name"
+    bad "ref, data $name" 1 "data/$name" "${R[@]}" --recipe "$good" --data "data/$name"
+done <<'TABLE'
+cut.gz|cut off
+behind.gz|member
+zeros.gz|member
+checksum.gz|checksum
+damaged.gz|gzip
+cut.zst|cut off
+behind.zst|byte
+line.gz|data/line.gz:151;array
+TABLE
+bad 'train, no scratch folder' 74 'data/whole.gz;scratch;broken/none' env TMPDIR=broken/none "${T[@]}" --recipe "$good" --data data/whole.gz
+
+# ---- rules that a document may break: an error only when the recipe asks for it ----
+strict=$(recipe strict -e 's/  packing: true/  on_unlearned: error\n&/' -e 's/context: 64/context: 16/' -e 's/eval: .*/eval: []/' \
+    -e 's/eval_every: 8/eval_every: 0/')
+bad 'train, nothing to learn in a document' 1 'data/short.jsonl:;learned' "$train" --weights "$weights" --quiet --trace unlearned.jsonl \
+    --recipe "$strict"
+bad 'ref, nothing to learn in a document' 1 'data/short.jsonl:;learned' "$ref" --weights "$weights" --trace unlearned.jsonl \
+    --recipe "$strict"
+strict=$(recipe prefix -e 's/  packing: true/  on_prefix: error\n&/' -e 's/template: .*/template: llama2/' -e 's/eval: .*/eval: []/' \
+    -e 's/eval_every: 8/eval_every: 0/')
+bad 'train, prompt no prefix' 1 'data/short.jsonl:;prefix' "$train" --weights "$weights" --quiet --trace prefix.jsonl --recipe "$strict"
+bad 'ref, prompt no prefix' 1 'data/short.jsonl:;prefix' "$ref" --weights "$weights" --trace prefix.jsonl --recipe "$strict"
+
 short=$(recipe short_context -e 's/context: 64/context: 2/' -e 's/eval: .*/eval: []/' -e 's/eval_every: 8/eval_every: 0/')
 # Known only when the first step is made, so that the trace tells of it.
 bad 'train, nothing to learn' 1 'data/cut_off.jsonl;no record' "$train" --weights "$weights" --trace nothing.jsonl --quiet \
@@ -171,6 +237,14 @@ mask|two|mask|s/mask: assistant/mask: user/
 template|two|nonsense|s/template: chatml/template: nonsense/
 truncate|two|truncate|s/truncate: keep_start/truncate: middle/
 packing|two|packing|s/packing: true/packing: maybe/
+format|two|format|s/  packing: true/  format: xml\n&/
+order|two|order|s/  packing: true/  order: random\n&/
+on_unlearned|two|on_unlearned|s/  packing: true/  on_unlearned: ignore\n&/
+on_prefix|two|on_prefix|s/  packing: true/  on_prefix: maybe\n&/
+weights_count|two|weights|s/  packing: true/  weights: [1, 2]\n&/
+weights_zero|two|weights|s/  packing: true/  weights: [0]\n&/
+weights_fraction|two|weights|s/  packing: true/  weights: [1.5]\n&/
+weights_number|two|weights|s/  packing: true/  weights: 2\n&/
 warmup|two|warmup|s/warmup: 4/warmup: 16/
 syntax|all||s/arch: llama/arch: [llama/
 tab|all||s/^  layers/\tlayers/
