@@ -107,7 +107,7 @@ def message_list(items, name, role_key, roles, content_key):
     result = []
     for index, item in enumerate(items):
         if not isinstance(item, dict):
-            raise StageError(f"message {index} of \"{name}\" is not an object")
+            raise StageError(f"message {index} is not an object")
         role, content = item.get(role_key), item.get(content_key)
         if not isinstance(role, str) or role not in roles:
             raise StageError(f"message {index} has no {role_key} of {', '.join(roles)}")

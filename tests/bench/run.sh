@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Benchmarks: everything is measured in this run against a named peer, and printed as a ratio.
-#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|all]
+#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|all]
 # Elapsed times need a quiet machine; processor times also hold on a busy one.
 set -euo pipefail
-build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|all]}")
+build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|all]}")
 what=${2:-all}
 top=$(cd "$(dirname "$0")/../.." && pwd)
 threads=$(nproc)
@@ -35,6 +35,32 @@ bench_step() {
     measure "$build" step
 }
 
+# FAULTLINE_CHATS names a file of chats; without it the corpus is repeated.
+bench_data() {
+    local work file order packing
+    work=$(mktemp -d)
+    file=$work/once.jsonl
+    if [ -n "${FAULTLINE_CHATS:-}" ]; then
+        gzip -dcf <"$FAULTLINE_CHATS" >"$file"
+    else
+        for _ in $(seq 60); do cat "$top/corpus/data/clinical.jsonl"; done | sed -E 's/"id": *"[^"]*", *//' >"$file"
+    fi
+    for _ in $(seq 10); do cat "$file"; done >"$work/ten.jsonl"
+    echo "## JSON lines, $(wc -l <"$work/once.jsonl") of them, $(($(stat -c %s "$file") / 1000000)) MB (best of 3 interleaved rounds, processor time)"
+    "$build/tests/json_bench" "$file" 3
+    echo "## From file to packed steps, one epoch, context 512, one thread; then a ten times larger file"
+    for packing in true first_fit wrapped; do
+        for order in permutation cipher; do
+            echo "packing $packing, order $order"
+            for file in once ten; do
+                "$build/tests/data_bench" "$work/$file.jsonl" "$top/corpus/tokenizers/clinical-2k.json" chatml 2048 512 \
+                    "$packing" "$order"
+            done
+        done
+    done
+    rm -rf "$work"
+}
+
 bench_twin() {
     cmake --preset callgrind -S "$top" >/dev/null
     cmake --build "$top/build/callgrind" --target faultline-train faultline-train-production faultline-init >/dev/null
@@ -43,10 +69,10 @@ bench_twin() {
 
 case $what in
 all)
-    for what in gemm device template step trace checks start reference twin; do bash "$0" "$build" "$what"; done
+    for what in gemm device template data step trace checks start reference twin; do bash "$0" "$build" "$what"; done
     echo "all benchmarks: $SECONDS s"
     ;;
-gemm | device | template | step | twin) "bench_$what" ;;
+gemm | device | template | step | twin | data) "bench_$what" ;;
 trace | checks | start | reference) measure "$build" "$what" ;;
 *) echo "run.sh: unknown benchmark '$what'" >&2; exit 1 ;;
 esac
