@@ -19,6 +19,7 @@ function(fl_fuzz_target name)
 endfunction()
 
 fl_fuzz_target(dataset LIBS eng_production)
+fl_fuzz_target(json LIBS eng_production)
 fl_fuzz_target(bpe LIBS eng_production)
 fl_fuzz_target(encode LIBS eng_production)
 fl_fuzz_target(tokenizer LIBS eng_production)
@@ -30,6 +31,14 @@ fl_fuzz_target(weights LIBS eng_production orc_reference)
 fl_fuzz_target(trace LIBS orc_checks)
 fl_fuzz_target(bounds LIBS orc_checks)
 fl_fuzz_target(campaign LIBS har)
+
+# Inputs that are JSON are mutated as JSON, by libFuzzer and by the replays; json.dict is for libFuzzer's -dict.
+foreach(name dataset json)
+    target_sources(fuzz_replay_${name} PRIVATE ${FL_FUZZ_DIR}/fuzz_mutate.c)
+    if(FL_FUZZ)
+        target_sources(fuzz_${name} PRIVATE ${FL_FUZZ_DIR}/fuzz_mutate.c)
+    endif()
+endforeach()
 
 # A replay without seeds would prove nothing, so it fails.
 add_test(NAME fuzz_replay_needs_seeds COMMAND fuzz_replay_trace ${FL_FUZZ_DIR}/none)

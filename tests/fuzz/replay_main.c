@@ -9,7 +9,53 @@
 
 #include "fuzz.h"
 
-enum { SEED_BYTES_MAX = 1 << 20 };
+enum { SEED_BYTES_MAX = 1 << 20, MUTATIONS = 200, GROWTH = 256 };
+
+/* Targets with a mutator of their own link one. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+    __attribute__((weak));
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
+/* What libFuzzer has instead: a byte changed, inserted or removed. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
+{
+    static unsigned state = 1;
+    state = state * 1664525u + 1013904223u;
+    const size_t at = size == 0 ? 0 : (state >> 8) % size;
+    if (state >> 30 == 0 && size > 0) {
+        memmove(data + at, data + at + 1, size - at - 1);
+        return size - 1;
+    }
+    if (state >> 30 == 1 && size < max_size) {
+        memmove(data + at + 1, data + at, size - at);
+        size++;
+    }
+    if (size > 0) {
+        data[at] = (uint8_t)(state >> 20);
+    }
+    return size;
+}
+
+/* Mutations of a seed, one upon the other; the same in every run. */
+static void run_mutations(const uint8_t *seed, size_t size)
+{
+    const size_t max_size = size + GROWTH;
+    size_t now = size;
+    uint8_t *const bytes = malloc(max_size);
+    if (bytes == NULL) {
+        exit(1);
+    }
+    for (unsigned i = 0; i < MUTATIONS; i++) {
+        if (i % 8 == 0) {
+            memcpy(bytes, seed, size);
+        }
+        now = LLVMFuzzerCustomMutator(bytes, i % 8 == 0 ? size : now, max_size, i * 2654435761u);
+        uint8_t *const exact = (uint8_t *)fuzz_exact(bytes, now);
+        LLVMFuzzerTestOneInput(exact, now);
+        free(exact);
+    }
+    free(bytes);
+}
 
 static int is_seed(const struct dirent *entry)
 {
@@ -52,6 +98,9 @@ static int replay_folder(const char *folder)
         fflush(stdout); /* names the culprit should the target end the process */
         uint8_t *const bytes = load(path, &size);
         LLVMFuzzerTestOneInput(bytes, size);
+        if (LLVMFuzzerCustomMutator != NULL) {
+            run_mutations(bytes, size);
+        }
         free(bytes);
         free(entries[i]);
     }
