@@ -141,7 +141,7 @@ static enum eng_status answers_are_prefixes(struct eng_documents *d, bool *holds
             continue;
         }
         const enum eng_status status =
-            eng_layout_render(d->layout, chat->messages, i + 1, &d->part, error);
+            eng_template_render(d->template, chat->messages, i + 1, &d->part, error);
         if (status == ENG_EHOSTMEM) {
             return status;
         }
@@ -256,7 +256,7 @@ static enum eng_status build(struct eng_documents *d, size_t record, struct eng_
     set_id(d, record);
     *out = (struct eng_document){.id = d->id, .features = chat_features(d)};
     status =
-        eng_layout_render(d->layout, chat->messages, chat->message_count, &d->rendered, &cause);
+        eng_template_render(d->template, chat->messages, chat->message_count, &d->rendered, &cause);
     if (status == ENG_OK) {
         out->text_hash = eng_fnv1a(d->rendered.bytes, d->rendered.size);
         status = eng_tokenizer_encode(d->tokenizer, &d->rendered, &d->tokens, &cause);
@@ -331,6 +331,7 @@ enum eng_status eng_documents_get(struct eng_documents *documents, size_t record
 
 void eng_documents_fini(struct eng_documents *documents)
 {
+    eng_template_close(documents->template);
     while (documents->blocks != NULL) {
         struct eng_document_block *const block = documents->blocks;
         documents->blocks = block->previous;

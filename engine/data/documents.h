@@ -9,6 +9,7 @@
 #include "data_files.h"
 #include "json_record.h"
 #include "layout.h"
+#include "template.h"
 #include "loader.h"
 #include "text_encode.h"
 #include "tokenizer.h"
@@ -31,7 +32,7 @@ struct eng_documents {
     struct eng_data_files *files;
     enum eng_format format;
     eng_tokenizer *tokenizer;
-    enum eng_layout layout;
+    eng_template *template;
     enum eng_mask mask;
     enum eng_truncate truncate;
     bool whole; /* rows split documents, so none is cut */

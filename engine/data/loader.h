@@ -31,7 +31,7 @@ struct eng_loader_options {
     size_t file_count;
     enum eng_format format;
     const char *tokenizer_path;
-    const char *template_name; /* chatml llama2 llama3 gemma plain */
+    const char *template_name; /* chatml llama2 llama3 gemma plain, or a file: see template.h */
     enum eng_mask mask;
     enum eng_truncate truncate; /* of no meaning with ENG_PACK_WRAPPED */
     enum eng_packing packing;

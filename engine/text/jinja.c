@@ -81,6 +81,16 @@ bool eng_jinja_has_generation(const eng_jinja *template)
     return template->has_generation;
 }
 
+bool eng_jinja_reads(const eng_jinja *template, const char *name)
+{
+    for (size_t i = 0; i < template->global_count; i++) {
+        if (jv_is(template->globals[i].name, name, strlen(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool eng_jinja_trims(const eng_jinja *template)
 {
     return template->trims;

@@ -19,6 +19,8 @@ ENG_CHECKED enum eng_status eng_jinja_parse(const char *name, const char *source
 void eng_jinja_destroy(eng_jinja *template); /* accepts NULL */
 /* Whether {% generation %} stands in it. */
 bool eng_jinja_has_generation(const eng_jinja *template);
+/* Whether it reads a variable or function of that name which it does not set first. */
+bool eng_jinja_reads(const eng_jinja *template, const char *name);
 /* Whether a filter or method in it takes white space off the edges of texts. */
 bool eng_jinja_trims(const eng_jinja *template);
 

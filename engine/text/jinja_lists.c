@@ -108,7 +108,7 @@ static struct jv f_first(struct jinja_render_state *r, struct jv v, const struct
 static struct jv f_last(struct jinja_render_state *r, struct jv v, const struct jv *a)
 {
     (void)a;
-    if (v.type == J_ITER || v.type == J_UNDEFINED || v.type == J_LOOP) {
+    if (v.type == J_ITER || v.type == J_LOOP) {
         eng_jinja_fail(r->m, "a %s cannot be read backwards", eng_jinja_type_name(v));
         return failed();
     }
@@ -121,7 +121,7 @@ static struct jv f_reverse(struct jinja_render_state *r, struct jv v, const stru
 {
     (void)a;
     const struct jlist *const items = eng_jinja_items_of(r->m, v);
-    const bool is_list = v.type == J_ITER || v.type == J_UNDEFINED; /* not read backwards at once */
+    const bool is_list = v.type == J_ITER; /* has no way back */
     const struct jv list = eng_jinja_list(r->m, is_list ? J_LIST : J_ITER, items->count);
     for (size_t i = items->count; i > 0 && eng_jinja_step(r->m); i--) {
         eng_jinja_append(r->m, list, items->items[i - 1]);

@@ -1,5 +1,5 @@
-/* The five chat layouts as one table of texts around the contents.
- * Called by engine/data; must not know files or tokens. */
+/* The five chat layouts as one table of texts around the contents, and what they share with
+ * templates from files. Called by engine/data and template; must not know tokens. */
 #include "layout.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "fault.h"
 #include "growth.h"
+#include "layout_parts.h"
 #include "text_utf8.h"
 
 struct shape {
@@ -93,12 +94,17 @@ enum eng_status eng_layout_find(const char *name, enum eng_layout *out, struct e
                     "unknown template '%s': chatml, llama2, llama3, gemma, plain are known", name);
 }
 
+bool eng_layout_has_start(enum eng_layout layout)
+{
+    return shapes[layout].start[0] != '\0';
+}
+
 const char *eng_layout_end_of_turn(enum eng_layout layout)
 {
     return shapes[layout].end_of_turn;
 }
 
-static void put(struct eng_rendered *out, struct eng_text text)
+void eng_layout_put(struct eng_rendered *out, struct eng_text text)
 {
     char *const bytes = eng_grown(out->bytes, &out->capacity, out->size + text.size, 1);
     if (bytes == NULL) {
@@ -106,18 +112,19 @@ static void put(struct eng_rendered *out, struct eng_text text)
         return;
     }
     out->bytes = bytes;
-    memcpy(bytes + out->size, text.bytes, text.size);
+    if (text.size > 0) {
+        memcpy(bytes + out->size, text.bytes, text.size);
+    }
     out->size += text.size;
 }
 
 static void put_literal(struct eng_rendered *out, const char *text)
 {
-    put(out, (struct eng_text){text, strlen(text)});
+    eng_layout_put(out, (struct eng_text){text, strlen(text)});
 }
 
-static void put_content(struct eng_rendered *out, struct eng_text content, bool trim)
+void eng_layout_put_content(struct eng_rendered *out, struct eng_text text)
 {
-    const struct eng_text text = FAULT(layout_trim, trim ? eng_text_trim(content) : content);
     if (text.size == 0) {
         return;
     }
@@ -129,7 +136,17 @@ static void put_content(struct eng_rendered *out, struct eng_text content, bool 
     }
     out->contents = spans;
     spans[out->content_count++] = (struct eng_span){out->size, out->size + text.size};
-    put(out, text);
+    eng_layout_put(out, text);
+}
+
+struct eng_text eng_layout_edges(struct eng_text content, bool trim)
+{
+    return FAULT(layout_trim, trim ? eng_text_trim(content) : content);
+}
+
+static void put_content(struct eng_rendered *out, struct eng_text content, bool trim)
+{
+    eng_layout_put_content(out, eng_layout_edges(content, trim));
 }
 
 static void put_system(struct eng_rendered *out, const struct shape *shape, struct eng_text content)
@@ -139,7 +156,7 @@ static void put_system(struct eng_rendered *out, const struct shape *shape, stru
     put_literal(out, shape->system_after);
 }
 
-static void put_answer(struct eng_rendered *out, const struct shape *shape, struct eng_text content)
+void eng_layout_put_answer(struct eng_rendered *out, struct eng_span span)
 {
     struct eng_span *const spans =
         eng_grown(out->answers, &out->answer_capacity, out->answer_count + 1, sizeof *spans);
@@ -148,31 +165,66 @@ static void put_answer(struct eng_rendered *out, const struct shape *shape, stru
         return;
     }
     out->answers = spans;
+    spans[out->answer_count++] = span;
+}
+
+size_t eng_layout_answer_start(const struct eng_rendered *out, size_t header)
+{
+    (void)header;
+    return FAULT(layout_span_start, out->size);
+}
+
+bool eng_layout_ends_turn(void)
+{
+    return FAULT(layout_end_of_turn, true);
+}
+
+static void put_answer(struct eng_rendered *out, const struct shape *shape, struct eng_text content)
+{
     put_literal(out, shape->answer_before);
-    const size_t start = FAULT(layout_span_start, out->size);
+    const size_t start = eng_layout_answer_start(out, strlen(shape->answer_before));
     put_content(out, content, shape->trim_turns);
-    if (FAULT(layout_end_of_turn, true)) {
+    if (eng_layout_ends_turn()) {
         put_literal(out, shape->answer_end);
     }
-    spans[out->answer_count++] = (struct eng_span){start, out->size};
+    eng_layout_put_answer(out, (struct eng_span){start, out->size});
     put_literal(out, shape->answer_after);
+}
+
+const struct eng_message *eng_layout_system(const struct eng_message *messages, size_t count)
+{
+    const bool has_system = count > 0 && messages[0].role == ENG_ROLE_SYSTEM;
+    return FAULT(layout_system, has_system ? messages : NULL);
+}
+
+struct eng_text eng_layout_turn(const struct eng_message *messages, size_t count, size_t i)
+{
+    (void)count;
+    return FAULT(layout_history, messages[i].content);
+}
+
+enum eng_layout eng_layout_chosen(enum eng_layout layout)
+{
+    return FAULT(layout_choice, layout);
 }
 
 enum eng_status eng_layout_render(enum eng_layout layout, const struct eng_message *messages,
                                   size_t count, struct eng_rendered *out, struct eng_error *error)
 {
-    const struct shape *const shape = &shapes[FAULT(layout_choice, layout)];
+    const struct shape *const shape = &shapes[layout];
     out->size = out->answer_count = out->content_count = 0;
     out->out_of_memory = false;
     const bool has_system = count > 0 && messages[0].role == ENG_ROLE_SYSTEM;
-    const struct eng_message *system = FAULT(layout_system, has_system ? messages : NULL);
+    const struct eng_message *system = eng_layout_system(messages, count);
+    const char *const added = ""; /* the tokenizer adds nothing of its own */
+    put_literal(out, FAULT(layout_bos, added));
     put_literal(out, shape->start);
     if (system != NULL && !shape->system_in_user) {
         put_system(out, shape, system->content);
         system = NULL;
     }
     for (size_t i = has_system ? 1 : 0; i < count; i++) {
-        const struct eng_text content = FAULT(layout_history, messages[i].content);
+        const struct eng_text content = eng_layout_turn(messages, count, i);
         if (messages[i].role == ENG_ROLE_ASSISTANT) {
             put_answer(out, shape, content);
             continue;

@@ -37,6 +37,8 @@ struct eng_rendered {
 /* EUSAGE when no layout has that name. */
 ENG_CHECKED enum eng_status eng_layout_find(const char *name, enum eng_layout *out,
                                             struct eng_error *error);
+/* Whether a chat begins with a token of its own, e.g. "<bos>". */
+bool eng_layout_has_start(enum eng_layout layout);
 /* The text that ends an answer, e.g. "<|im_end|>". */
 const char *eng_layout_end_of_turn(enum eng_layout layout);
 

@@ -18,6 +18,7 @@ struct eng_recipe_model {
 
 struct eng_recipe_text {
     char *tokenizer, *template_name;
+    char *template_source; /* a layout's name or the path of a template */
     enum eng_mask mask;
 };
 

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 bad data, template or command line, 74 input or output, 13
 """
 
 import argparse
+import datetime
 import errno
 import io
 import json
@@ -18,7 +19,7 @@ import sys
 import zlib
 
 import regex
-from jinja2 import StrictUndefined, TemplateError, nodes
+from jinja2 import TemplateError, filters, nodes, runtime
 from jinja2.exceptions import TemplateRuntimeError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -31,8 +32,8 @@ PIECES = regex.compile(
 
 NESTING_MAX = 64
 
-# Marks are taken from the last two planes, which are private use throughout.
-MARK_FIRST, MARK_LAST = 0xF0000, 0x10FFFD
+# What strftime_now sees: 2024-01-01 00:00:00.
+CLOCK = datetime.datetime(2024, 1, 1)
 
 
 class StageError(Exception):
@@ -281,11 +282,227 @@ def read_records(paths, form="messages"):
 
 # ----------------------------------------------------------------------------------- rendering
 
+class Traced(str):
+    """A text that knows, of each character, whether content wrote it (CONTENT), whether it lies
+    in an answer (ANSWER), and whether an answer begins with it (FIRST): one byte each in tags.
+
+    What a template does to texts happens to the tags too; results of methods that are not spelled
+    out here are plain, and Renderer.render notices when that matters."""
+
+    CONTENT, ANSWER, FIRST = 1, 2, 4
+    __slots__ = ("tags",)
+
+    @staticmethod
+    def of(text, tags=None):
+        if tags is None and isinstance(text, Traced):
+            return text
+        traced = Traced(text)
+        traced.tags = bytes(len(text)) if tags is None else tags
+        return traced
+
+    @staticmethod
+    def concat(parts):
+        parts = [Traced.of(p) for p in parts]
+        return Traced.of("".join(map(str.__str__, parts)), b"".join(p.tags for p in parts))
+
+    def marked(self, tag):
+        return Traced.of(self, bytes(t | tag for t in self.tags))
+
+    def __str__(self):
+        return self
+
+    def __add__(self, other):
+        return Traced.concat((self, other)) if isinstance(other, str) else NotImplemented
+
+    def __radd__(self, other):
+        return Traced.concat((other, self)) if isinstance(other, str) else NotImplemented
+
+    def __mul__(self, count):
+        return Traced.of(str.__mul__(self, count), self.tags * max(0, count))
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, key):
+        part = self.tags[key] if isinstance(key, slice) else bytes((self.tags[key],))
+        return Traced.of(str.__getitem__(self, key), part)
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __reduce__(self):
+        raise TypeError("a traced text stays in its process")
+
+    def _strip(self, chars, left, right):
+        kept = str.lstrip(self, chars) if left else str.__str__(self)
+        start = len(self) - len(kept)
+        kept = str.rstrip(kept, chars) if right else kept
+        return self[start:start + len(kept)]
+
+    def strip(self, chars=None):
+        return self._strip(chars, True, True)
+
+    def lstrip(self, chars=None):
+        return self._strip(chars, True, False)
+
+    def rstrip(self, chars=None):
+        return self._strip(chars, False, True)
+
+    def _located(self, parts):
+        """Pieces that str found in this order, as parts of this text."""
+        result, at = [], 0
+        for part in parts:
+            at = str.find(self, part, at)
+            result.append(self[at:at + len(part)])
+            at += len(part)
+        return result
+
+    def split(self, sep=None, maxsplit=-1):
+        if sep is None:
+            return self._located(str.split(self, None, maxsplit))
+        result, at = [], 0
+        for part in str.split(self, sep, maxsplit):
+            result.append(self[at:at + len(part)])
+            at += len(part) + len(sep)
+        return result
+
+    def rsplit(self, sep=None, maxsplit=-1):
+        if sep is None:
+            return self._located(str.rsplit(self, None, maxsplit))
+        result, at = [], 0
+        for part in str.rsplit(self, sep, maxsplit):
+            result.append(self[at:at + len(part)])
+            at += len(part) + len(sep)
+        return result
+
+    def splitlines(self, keepends=False):
+        return self._located(str.splitlines(self, keepends))
+
+    def _parts(self, sizes):
+        result, at = [], 0
+        for size in sizes:
+            result.append(self[at:at + size])
+            at += size
+        return tuple(result)
+
+    def partition(self, sep):
+        return self._parts(map(len, str.partition(self, sep)))
+
+    def rpartition(self, sep):
+        return self._parts(map(len, str.rpartition(self, sep)))
+
+    def removeprefix(self, prefix):
+        return self[len(prefix):] if str.startswith(self, prefix) else self
+
+    def removesuffix(self, suffix):
+        return self[:len(self) - len(suffix)] if suffix and str.endswith(self, suffix) else self
+
+    def replace(self, old, new, count=-1):
+        if not old:
+            return str.replace(self, old, new, count)
+        pieces = self.split(old, count)
+        joined = [pieces[0]]
+        for piece in pieces[1:]:
+            joined += [new, piece]
+        return Traced.concat(joined)
+
+    def join(self, items):
+        joined = []
+        for index, item in enumerate(items):
+            if not isinstance(item, str):
+                raise TypeError("join takes texts")
+            joined += [self, item] if index else [item]
+        return Traced.concat(joined)
+
+    def _cased(self, text):
+        if len(text) == len(self):
+            return Traced.of(text, self.tags)
+        sizes = [len(str.upper(c)) if str.upper(c) in text else 1 for c in str.__str__(self)]
+        tags = b"".join(bytes((t,)) * n for t, n in zip(self.tags, sizes))
+        return Traced.of(text, tags if len(tags) == len(text) else bytes(len(text)))
+
+    def upper(self):
+        return self._cased(str.upper(self))
+
+    def lower(self):
+        return self._cased(str.lower(self))
+
+    def capitalize(self):
+        return self._cased(str.capitalize(self))
+
+    def title(self):
+        return self._cased(str.title(self))
+
+
+def _quoted(value, write):
+    """What `write` makes of a text; of one with content, all of it is content."""
+    text = write(str.__str__(value) if isinstance(value, str) else value)
+    if isinstance(value, Traced) and any(value.tags):
+        return Traced.of(text).marked(Traced.CONTENT)
+    return text
+
+
+def _traced_repr(value):
+    """repr() of lists, tuples and dicts; str() of anything else."""
+    if isinstance(value, (list, tuple)):
+        inner = [_traced_item(v) for v in value]
+        joined = Traced.of(", ").join(inner)
+        if isinstance(value, list):
+            return Traced.concat(("[", joined, "]"))
+        return Traced.concat(("(", joined, "," if len(inner) == 1 else "", ")"))
+    if isinstance(value, dict):
+        pairs = [Traced.concat((_traced_item(k), ": ", _traced_item(v))) for k, v in value.items()]
+        return Traced.of("{") + Traced.of(", ").join(pairs) + "}"
+    return str(value)
+
+
+def _traced_item(value):
+    return _traced_repr(value) if isinstance(value, (list, tuple, dict)) else _quoted(value, repr)
+
+
+def _text(value):
+    return _traced_repr(value) if isinstance(value, (list, tuple, dict)) else str(value)
+
+
+def _tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    """transformers' tojson: json.dumps without escapes for HTML."""
+    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
+                      sort_keys=sort_keys)
+
+
+def _traced_tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    """The same with texts of content still known: they are written as numbered place holders."""
+    texts = []
+
+    def hold(value):
+        if isinstance(value, dict):
+            return {hold(k) if isinstance(k, str) else k: hold(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [hold(v) for v in value]
+        if isinstance(value, Traced) and any(value.tags):
+            texts.append(_quoted(value, lambda t: json.dumps(t, ensure_ascii=ensure_ascii)))
+            return f"\0{len(texts) - 1}\0"
+        return value
+
+    if sort_keys:
+        return _tojson(x, ensure_ascii, indent, separators, True)
+    text = json.dumps(hold(x), ensure_ascii=ensure_ascii, indent=indent, separators=separators)
+    parts = text.split('"\\u0000')
+    joined = [parts[0]]
+    for part in parts[1:]:
+        number, rest = part.split('\\u0000"', 1)
+        joined += [texts[int(number)], rest]
+    return Traced.concat(joined)
+
+
+def _raise_exception(message):
+    raise TemplateRuntimeError(str(message))
+
+
 class GenerationTracker(Extension):
-    """{% generation %}...{% endgeneration %}: brackets the block's output with two marks.
+    """{% generation %}...{% endgeneration %}: tags the block's output as an answer.
 
     Counting the characters rendered so far would go wrong inside macros, loops and captured
-    blocks; marks travel with the text. Without marks in the context the block is transparent.
+    blocks; tags travel with the text. Plain rendering passes the block through.
     """
 
     tags = {"generation"}
@@ -293,45 +510,64 @@ class GenerationTracker(Extension):
     def parse(self, parser):
         lineno = next(parser.stream).lineno
         body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        call = self.call_method("_bracket", [nodes.ContextReference()])
-        return nodes.CallBlock(call, [], [], body).set_lineno(lineno)
+        return nodes.CallBlock(self.call_method("_inside"), [], [], body).set_lineno(lineno)
 
-    def _bracket(self, context, caller):
-        marks = context.get("generation_marks")
+    def _inside(self, caller):
         body = caller()
-        return body if marks is None else marks[0] + body + marks[1]
+        if not isinstance(self.environment, TracingEnvironment) or not body:
+            return body
+        marked = Traced.of(body).marked(Traced.ANSWER)
+        return marked[:1].marked(Traced.FIRST) + marked[1:]
 
 
-def _raise_exception(message):
-    raise TemplateRuntimeError(str(message))
+class PlainEnvironment(ImmutableSandboxedEnvironment):
+    """What transformers sets up, with the clock of RECIPE.md."""
+
+    def __init__(self, **options):
+        super().__init__(trim_blocks=True, lstrip_blocks=True,
+                         extensions=[GenerationTracker, loopcontrols], **options)
+        self.filters["tojson"] = _tojson
+        self.globals["raise_exception"] = _raise_exception
+        self.globals["strftime_now"] = CLOCK.strftime
 
 
-def unused_marks(texts, count):
-    """`count` private-use characters that occur in none of the texts."""
-    used = set()
-    for text in texts:
-        used.update(c for c in text if ord(c) >= MARK_FIRST)
-    marks = []
-    for code in range(MARK_FIRST, MARK_LAST + 1):
-        if chr(code) not in used and (code & 0xFFFF) < 0xFFFE:
-            marks.append(chr(code))
-            if len(marks) == count:
-                return marks
-    raise StageError("the text uses every private-use character")
+class TracingEnvironment(PlainEnvironment):
+    """The same for texts that know where they come from."""
+
+    concat = staticmethod(Traced.concat)
+
+    def __init__(self):
+        super().__init__(finalize=_text)
+        inherited = self.filters
+        self.filters = {
+            **inherited, "tojson": _traced_tojson,
+            "safe": lambda v: _text(v), "string": lambda v: _text(v),
+            "replace": lambda s, old, new, count=-1: Traced.of(_text(s)).replace(
+                str(old), str(new), -1 if count is None else count),
+            "indent": self._indent, "join": self._join(inherited["join"])}
+
+    @staticmethod
+    def _indent(s, width=4, first=False, blank=False):
+        pad = width if isinstance(width, str) else " " * width
+        lines = Traced.of(s + "\n").splitlines()
+        kept = [pad + line if (line or blank) and (first or i) else line
+                for i, line in enumerate(lines)]
+        return Traced.of("\n").join(kept)
+
+    def _join(self, original):
+        def join(value, d="", attribute=None):
+            if attribute is not None:
+                getter = filters.make_attrgetter(self, attribute)
+                value = [getter(v) for v in value]
+            return Traced.of(_text(d)).join(_text(v) for v in value)
+        return join
+
+    def getattr(self, obj, attribute):
+        return super().getattr(Traced.of(obj) if type(obj) is str else obj, attribute)
 
 
-def mark_content(content, mark):
-    """Puts `mark` after every character up to the last that is not white space.
-
-    So each character of content carries its origin through the template, and `| trim` still
-    finds the same white space at both edges: the leading run stays bare, and a trailing run
-    follows a mark, which is not white space.
-    """
-    lead = len(content) - len(content.lstrip())
-    kept = len(content.rstrip())
-    if kept <= lead:
-        return content
-    return content[:lead] + "".join(c + mark for c in content[lead:kept]) + content[kept:]
+def _traced_str_join(seq):
+    return Traced.concat(_text(v) for v in seq)
 
 
 class Rendered:
@@ -341,58 +577,70 @@ class Rendered:
         self.text, self.from_content, self.spans = text, from_content, spans
 
 
-def unmark(marked, content_mark, begin, end):
-    """Takes the marks out of a marked rendering."""
-    text, from_content, spans, open_at = [], [], [], []
-    for c in marked:
-        if c == content_mark:
-            if not text:
-                raise StageError("the template cut message content")
-            from_content[-1] = True
-        elif c == begin:
-            open_at.append(len(text))
-        elif c == end:
-            if not open_at:
-                raise StageError("the template cut a generation block")
-            spans.append((open_at.pop(), len(text)))
-        else:
-            text.append(c)
-            from_content.append(False)
-    if open_at:
-        raise StageError("the template cut a generation block")
-    return Rendered("".join(text), from_content, spans)
-
-
 class Renderer:
     """A chat template in the environment that transformers gives it."""
 
-    def __init__(self, source):
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
-            extensions=[GenerationTracker, loopcontrols])
-        environment.globals["raise_exception"] = _raise_exception
-        self.source = source
-        self.template = environment.from_string(source)
+    def __init__(self, source, variables=None):
+        self.variables = variables or {}
+        self.has_generation = False
+        self.plain = PlainEnvironment().from_string(source)
+        self.has_generation = any(
+            isinstance(n, nodes.ExtensionAttribute)
+            for n in PlainEnvironment().parse(source).find_all(nodes.ExtensionAttribute))
+        kept, runtime.str_join = runtime.str_join, _traced_str_join
+        try:
+            self.traced = TracingEnvironment().from_string(source)
+        finally:
+            runtime.str_join = kept
 
-    def _render(self, messages, marks):
+    def _call(self, template, messages, prompt):
         # Every call gets its own copy of the messages: a template cannot pass notes to the next.
         try:
-            return self.template.render(messages=[dict(m) for m in messages],
-                                        add_generation_prompt=False, generation_marks=marks)
+            return template.render(
+                messages=[dict(m) for m in messages], tools=None, documents=None,
+                add_generation_prompt=prompt, **self.variables)
         except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as e:
             raise StageError(f"the template fails: {type(e).__name__}: {e}") from None
 
+    def _answers(self, messages, text):
+        """Answers of a template without generation blocks, by the prefix rule of RECIPE.md."""
+        spans, last = [], 0
+        for i, message in enumerate(messages):
+            if message["role"] != "assistant":
+                continue
+            ends = []
+            for count, prompt in ((i, True), (i + 1, False)):
+                part = self._call(self.plain, messages[:count], prompt)
+                if not text.startswith(part):
+                    raise StageError(
+                        "the template has no generation block, and what it writes for the first "
+                        f"{count} messages does not begin what it writes for all")
+                ends.append(len(part))
+            if ends[0] < last or ends[1] < ends[0]:
+                raise StageError(f"the answer of message {i + 1} has no place")
+            spans.append(tuple(ends))
+            last = ends[1]
+        return spans
+
     def render(self, messages):
-        """Renders once plain and once with marks; the two must agree but for the marks."""
-        texts = [self.source] + [m["content"] for m in messages]
-        content_mark, begin, end = unused_marks(texts, 3)
-        marked_messages = [{"role": m["role"], "content": mark_content(m["content"], content_mark)}
-                           for m in messages]
-        plain = self._render(messages, None)
-        result = unmark(self._render(marked_messages, (begin, end)), content_mark, begin, end)
-        if result.text != plain:
-            raise StageError("the template looks inside or edits content; its origin is lost")
-        return result
+        """Renders once plain and once traced; the two must agree."""
+        plain = self._call(self.plain, messages, False)
+        traced = self._call(self.traced, [
+            {"role": m["role"], "content": Traced.of(m["content"]).marked(Traced.CONTENT)}
+            for m in messages], False)
+        if traced != plain:
+            raise StageError("the origin of a text is lost in the template")
+        tags = Traced.of(traced).tags
+        if not self.has_generation:
+            return Rendered(plain, [t & 1 for t in tags], self._answers(messages, plain))
+        spans = []
+        for i, tag in enumerate(tags):
+            begins = tag & Traced.ANSWER and not (i and tags[i - 1] & Traced.ANSWER)
+            if begins or tag & Traced.FIRST:
+                spans.append([i, i])
+            if tag & Traced.ANSWER:
+                spans[-1][1] = i + 1
+        return Rendered(plain, [t & 1 for t in tags], [tuple(s) for s in spans])
 
 
 # -------------------------------------------------------------------------------------- tokens

@@ -163,12 +163,14 @@ class Rendering(unittest.TestCase):
 
     def test_trim_blocks_and_loop_controls(self):
         template = ("{% for m in messages %}\n  {% if m.role == 'user' %}\n{% continue %}\n"
-                    "  {% endif %}\n{{ m.content }}\n{% break %}\n{% endfor %}\n")
+                    "  {% endif %}\n{{ m.content }}\n{% break %}\n{% endfor %}\n"
+                    "{% if false %}{% generation %}{% endgeneration %}{% endif %}")
         self.assertEqual(stage.Renderer(template).render(conversation("q", "a", "r", "b")).text,
                          "a\n")
 
     def test_trim_survives_marks(self):
-        template = "{% for m in messages %}({{ m.content | trim }}){% endfor %}"
+        template = ("{% for m in messages %}({{ m.content | trim }}){% endfor %}"
+                    "{% generation %}{% endgeneration %}")
         for content in ("", " ", " a ", "a", "\u3000a b\u0085", "\x1ca\x1f", "\u200ba\u200b",
                         "\n<|im_end|>\n", " \U000F0000 ", "\U000F0000\U000F0001"):
             text = stage.Renderer(template).render(conversation(content, "x")).text
@@ -179,16 +181,33 @@ class Rendering(unittest.TestCase):
         line, tokenizer = encode(CHATML, conversation(content, content))
         self.assertEqual(sum(c for _, c in pieces_of(line, tokenizer)), 4)
 
-    def test_templates_that_edit_content_are_refused(self):
-        for template in ("{{ messages[0].content | length }}", "{{ messages[0].content[1:] }}",
-                         "{{ messages[0].content | replace('ab', 'x') }}",
-                         "{% if 'ab' in messages[0].content %}x{% endif %}"):
-            with self.assertRaises(stage.StageError):
-                stage.Renderer(template).render(conversation("abc", "d"))
+    def test_content_is_known_through_what_templates_do_to_it(self):
+        for expression, wanted in (
+                ("'<' + x + '>'", ".ab\u00e9."), ("x[1:]", "b\u00e9"), ("x.split('b')|join('-')", "a.\u00e9"),
+                ("x|replace('b', '<')", "a.\u00e9"), ("x|upper", "AB\u00c9"), ("x|length", "."),
+                ("[x, 1]|string", ".'ab\u00e9'...."), ("{'k': x}|tojson", '......"ab\u00e9".'),
+                ("'-'.join([x, x])", "ab\u00e9.ab\u00e9"), ("x ~ 1 ~ x|safe", "ab\u00e9.ab\u00e9"),
+                ("(x ~ '\n' ~ x)|indent(1)", "ab\u00e9..ab\u00e9"), ("x.strip('a')", "b\u00e9"),
+                ("'<' if 'b' in x else x", ".")):
+            template = "{% generation %}{% set x = messages[0].content %}{{ " + expression + " }}{% endgeneration %}"
+            rendered = stage.Renderer(template).render(conversation("ab\u00e9", "d"))
+            shown = "".join(c if known else "." for c, known in zip(rendered.text, rendered.from_content))
+            self.assertEqual(shown, wanted, expression)
+            self.assertEqual(rendered.spans, [(0, len(wanted))])
 
-    def test_what_a_template_does_not_have_is_an_error(self):
-        for template in ("{{ bos_token }}", "{{ messages[0].name }}", "{{ nothing() }}",
-                         "{{ raise_exception('no') }}"):
+    def test_answers_without_marks_are_what_follows_a_rendered_prefix(self):
+        template = ("{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+                    "{% if add_generation_prompt %}<assistant>{% endif %}")
+        self.assertEqual(self.spans(template, conversation("q", "a", "r", "b")), ["a</>", "b</>"])
+        changing = template + "{{ messages|length }}"
+        with self.assertRaises(stage.StageError):
+            stage.Renderer(changing).render(conversation("q", "a", "r", "b"))
+
+    def test_what_a_template_does_not_have_is_an_error_or_nothing(self):
+        for template in ("{{ bos_token }}", "{{ messages[0].name }}"):
+            marked = template + "{% generation %}{% endgeneration %}"
+            self.assertEqual(stage.Renderer(marked).render(conversation("a", "b")).text, "")
+        for template in ("{{ nothing() }}", "{{ messages[9].role }}", "{{ raise_exception('no') }}"):
             with self.assertRaises((stage.TemplateError, stage.StageError)):
                 stage.Renderer(template).render(conversation("a", "b"))
         for template in ("{% unknown %}", "{{ 'a' | nofilter }}", "{% generation %}"):
@@ -219,7 +238,8 @@ class Tokens(unittest.TestCase):
             self.assertEqual(controls, [b"<|im_start|>", b"<|im_end|>"] * 3)
 
     def test_tokens_across_the_edge_of_content_are_not_control(self):
-        template = "<|im_{{ messages[0].content }}|>{{ messages[1].content }}end|><|im_end|>"
+        template = ("<|im_{{ messages[0].content }}|>{{ messages[1].content }}end|><|im_end|>"
+                    "{% generation %}{% endgeneration %}")
         line, tokenizer = encode(template, conversation("end", "<|im_"))
         self.assertEqual([p for p, c in pieces_of(line, tokenizer) if c], [b"<|im_end|>"])
 
