@@ -29,7 +29,7 @@ static enum eng_status open_text(eng_loader *loader, const struct eng_loader_opt
                                  int32_t *pad, struct eng_error *error)
 {
     struct eng_documents *const documents = &loader->documents;
-    enum eng_status status = eng_layout_find(options->template_name, &documents->layout, error);
+    enum eng_status status = eng_template_open(options->template_name, &documents->template, error);
     if (status == ENG_OK && options->lender != NULL) {
         loader->borrowed = true;
         loader->tokenizer = options->lender->tokenizer;
@@ -50,7 +50,8 @@ static enum eng_status open_text(eng_loader *loader, const struct eng_loader_opt
                         options->pad_token, options->tokenizer_path);
     }
     documents->end_of_turn =
-        eng_tokenizer_control_id(loader->tokenizer, eng_layout_end_of_turn(documents->layout));
+        eng_tokenizer_control_id(loader->tokenizer, eng_template_end_of_turn(documents->template));
+    loader->standing_features |= eng_template_features(documents->template);
     if (documents->end_of_turn == *pad) {
         loader->standing_features |= ENG_FEATURE_pad_is_eos;
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "layout.h"
 
@@ -358,11 +359,17 @@ static enum eng_status check_model(const struct source *s, const struct eng_reci
 
 static enum eng_status check_text(const struct source *s, const struct eng_recipe *r)
 {
+    static const char known[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+    const char *const name = r->text.template_name;
     enum eng_layout layout = ENG_LAYOUT_COUNT;
     struct eng_error cause = {""};
-    return eng_layout_find(r->text.template_name, &layout, &cause) == ENG_OK
-               ? ENG_OK
-               : reject(s, "text", "template", cause.text);
+    if (eng_layout_find(name, &layout, &cause) == ENG_OK) {
+        return ENG_OK;
+    }
+    if (strspn(name, known) == strlen(name) && access(r->text.template_source, R_OK) == 0) {
+        return ENG_OK;
+    }
+    return reject(s, "text", "template", cause.text);
 }
 
 static enum eng_status check_train(const struct source *s, const struct eng_recipe *r)
@@ -519,6 +526,32 @@ static bool resolve(const char *recipe_path, char **text)
     return true;
 }
 
+/* A layout by its name, or the file of a template: beside the recipe's folder, or in this tree. */
+static char *template_source(const char *recipe_path, const char *name)
+{
+    enum eng_layout layout = ENG_LAYOUT_COUNT;
+    struct eng_error unknown = {""};
+    char *source = NULL;
+    if (eng_layout_find(name, &layout, &unknown) == ENG_OK) {
+        return strdup(name);
+    }
+    if (asprintf(&source, "../templates/%s.jinja", name) < 0) {
+        return NULL;
+    }
+    if (!resolve(recipe_path, &source)) {
+        free(source);
+        return NULL;
+    }
+    if (access(source, R_OK) != 0) {
+        free(source);
+        source = NULL;
+        if (asprintf(&source, "corpus/templates/%s.jinja", name) < 0) {
+            return NULL;
+        }
+    }
+    return source;
+}
+
 static bool resolve_all(const char *path, struct eng_recipe *r)
 {
     bool ok = resolve(path, &r->text.tokenizer);
@@ -542,8 +575,12 @@ enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out, struc
     }
     if (status == ENG_OK) {
         r = take_texts(raw);
-        status = r != NULL ? read_numbers(&s, raw, r)
-                           : eng_fail(error, ENG_EHOSTMEM, "%s: host memory exhausted", path);
+        if (r != NULL) {
+            r->text.template_source = template_source(path, r->text.template_name);
+        }
+        status = r != NULL && r->text.template_source != NULL
+                     ? read_numbers(&s, raw, r)
+                     : eng_fail(error, ENG_EHOSTMEM, "%s: host memory exhausted", path);
     }
     if (status == ENG_OK) {
         status = read_weights(&s, raw, r);

@@ -45,6 +45,7 @@ void eng_recipe_free(struct eng_recipe *recipe)
     free(recipe->model.arch);
     free(recipe->text.tokenizer);
     free(recipe->text.template_name);
+    free(recipe->text.template_source);
     free_list(recipe->data.train, recipe->data.train_count);
     free_list(recipe->data.eval, recipe->data.eval_count);
     free(recipe->data.weights);
@@ -57,7 +58,7 @@ struct eng_loader_options eng_recipe_loader_options(const struct eng_recipe *rec
     const struct eng_recipe_data *const data = &recipe->data;
     return (struct eng_loader_options){.format = data->format,
                                        .tokenizer_path = recipe->text.tokenizer,
-                                       .template_name = recipe->text.template_name,
+                                       .template_name = recipe->text.template_source,
                                        .mask = recipe->text.mask,
                                        .truncate = data->truncate,
                                        .packing = data->packing,

@@ -3,6 +3,7 @@
 For corpus_test.py. Shares nothing with the engine or the oracles.
 """
 import gzip
+import datetime
 import json
 import os
 import subprocess
@@ -104,6 +105,9 @@ def read_records(paths, form="messages"):
     return records
 
 
+CLOCK = datetime.datetime(2024, 1, 1)  # what strftime_now sees, by RECIPE.md
+
+
 class Generation(jinja2.ext.Extension):
     tags = {"generation"}
 
@@ -124,6 +128,7 @@ def template(folder, name):
     environment = jinja2.Environment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation], finalize=mark,
         undefined=jinja2.StrictUndefined, loader=jinja2.FileSystemLoader(folder))
+    environment.globals["strftime_now"] = CLOCK.strftime
     return environment.get_template(name + ".jinja")
 
 
@@ -131,14 +136,25 @@ def render(source, messages):
     """The characters of the rendered text: list of (character, from content, in an assistant span)."""
     content = span = False
     out = []
-    for character in source.render(messages=messages):
+    for character in source.render(messages=messages, add_generation_prompt=False):
         if character in (CONTENT, CONTENT_END):
             content = character == CONTENT
         elif character in (SPAN, SPAN_END):
             span = character == SPAN
         else:
             out.append((character, content, span))
-    return out
+    return by_prefix(source, messages, out) if source.name == "dated_turns.jinja" else out
+
+
+def by_prefix(source, messages, out):
+    """The same with the spans of a template without marks: what follows a rendered prefix."""
+    def size(count, prompt):
+        text = source.render(messages=messages[:count], add_generation_prompt=prompt)
+        return len(text.replace(CONTENT, "").replace(CONTENT_END, ""))
+
+    spans = [(size(i, True), size(i + 1, False))
+             for i, message in enumerate(messages) if message["role"] == "assistant"]
+    return [(c, content, any(a <= at < b for a, b in spans)) for at, (c, content, _) in enumerate(out)]
 
 
 class Tokenizer:
@@ -403,7 +419,10 @@ class Run:
             "weight_decay": train["weight_decay"] > 0,
             "warmup": train["warmup"] > 0,
             "decay": train["steps"] > train["warmup"],
-            "pad_is_eos": control[pad] == control[END_OF_TURN[self.recipe["text"]["template"]]],
+            "pad_is_eos": control[pad] == control.get(END_OF_TURN.get(self.recipe["text"]["template"])),
+            "dated": self.recipe["text"]["template"] == "dated_turns",
+            "by_prefix": self.recipe["text"]["template"] == "dated_turns",
+            "bos": self.recipe["text"]["template"] in ("llama3", "gemma"),
             "layers2": model["layers"] > 1,
             "square": True,  # heads * head_dim = width by the rules of the recipe
             "oom_at": device["oom_at"] > 0,

@@ -33,6 +33,8 @@ static const struct variant variants[] = {
     {"epochs", "tiny_epochs.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START,
      .only = "two_epochs"},
     {"hostile", "hostile.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START, .only = NULL},
+    {"dated", "short.jsonl", FL_TOP "/corpus/templates/dated_turns.jinja", "<|pad|>", ENG_PACK_NEXT,
+     ENG_KEEP_START, .only = NULL},
     {"hostile-plain", "hostile.jsonl", "plain", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_END,
      .only = NULL},
     {"hostile-llama2", "hostile.jsonl", "llama2", "<|pad|>", ENG_PACK_NONE, ENG_KEEP_START,

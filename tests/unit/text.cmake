@@ -5,7 +5,7 @@ foreach(kind production mutable)
     target_compile_definitions(eng_text_fixture_${kind} PUBLIC FL_TOP="${PROJECT_SOURCE_DIR}")
 endforeach()
 
-foreach(name eng_text_utf8 eng_text_layout eng_text_jinja eng_jinja eng_text_bpe eng_text_tokenizer
+foreach(name eng_text_utf8 eng_text_layout eng_text_jinja eng_jinja eng_template eng_text_bpe eng_text_tokenizer
         eng_data_json eng_data_files eng_data_order eng_data_rows eng_data_loader)
     fl_unit_test(${name}_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/${name}_test.c
         LIBS eng_text_fixture_production)
