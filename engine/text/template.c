@@ -2,9 +2,11 @@
  * Called by engine/data; must not know tokens. */
 #include "template.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "eng_features.h"
 #include "fault.h"
@@ -55,6 +57,26 @@ enum eng_status eng_template_open(const char *name, eng_template **out, struct e
     }
     *out = t;
     return ENG_OK;
+}
+
+char *eng_template_locate(const char *recipe_path, const char *name)
+{
+    const char *const slash = strrchr(recipe_path, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash + 1 - recipe_path);
+    enum eng_layout layout = ENG_LAYOUT_COUNT;
+    struct eng_error unknown = {""};
+    char *path = NULL;
+    if (eng_layout_find(name, &layout, &unknown) == ENG_OK) {
+        return strdup(name);
+    }
+    if (asprintf(&path, "%.*s../templates/%s.jinja", folder, recipe_path, name) < 0) {
+        return NULL;
+    }
+    if (access(path, R_OK) == 0) {
+        return path;
+    }
+    free(path);
+    return asprintf(&path, "corpus/templates/%s.jinja", name) < 0 ? NULL : path;
 }
 
 void eng_template_close(eng_template *template)

@@ -17,6 +17,10 @@ typedef struct eng_template eng_template;
  * one. EUSAGE: no layout has the name. EIO: the file cannot be read. EINPUT: it is no template. */
 ENG_CHECKED enum eng_status eng_template_open(const char *name, eng_template **out,
                                               struct eng_error *error);
+/* Purpose: what eng_template_open takes for the name in a recipe: a layout's name, or the path of
+ * NAME.jinja beside the recipe's folder, or else in this tree. The caller frees; NULL: no memory.
+ */
+char *eng_template_locate(const char *recipe_path, const char *name);
 void eng_template_close(eng_template *template); /* accepts NULL */
 /* ENG_FEATURE_dated, _by_prefix and _bos, as they hold for every chat. */
 uint64_t eng_template_features(const eng_template *template);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "layout.h"
+#include "template.h"
 
 enum { RECIPE_BYTES_MAX = 1 << 20, FILES_MAX = 256, TEXT_MAX = 4096 };
 
@@ -526,32 +527,6 @@ static bool resolve(const char *recipe_path, char **text)
     return true;
 }
 
-/* A layout by its name, or the file of a template: beside the recipe's folder, or in this tree. */
-static char *template_source(const char *recipe_path, const char *name)
-{
-    enum eng_layout layout = ENG_LAYOUT_COUNT;
-    struct eng_error unknown = {""};
-    char *source = NULL;
-    if (eng_layout_find(name, &layout, &unknown) == ENG_OK) {
-        return strdup(name);
-    }
-    if (asprintf(&source, "../templates/%s.jinja", name) < 0) {
-        return NULL;
-    }
-    if (!resolve(recipe_path, &source)) {
-        free(source);
-        return NULL;
-    }
-    if (access(source, R_OK) != 0) {
-        free(source);
-        source = NULL;
-        if (asprintf(&source, "corpus/templates/%s.jinja", name) < 0) {
-            return NULL;
-        }
-    }
-    return source;
-}
-
 static bool resolve_all(const char *path, struct eng_recipe *r)
 {
     bool ok = resolve(path, &r->text.tokenizer);
@@ -576,7 +551,7 @@ enum eng_status eng_recipe_read(const char *path, struct eng_recipe **out, struc
     if (status == ENG_OK) {
         r = take_texts(raw);
         if (r != NULL) {
-            r->text.template_source = template_source(path, r->text.template_name);
+            r->text.template_source = eng_template_locate(path, r->text.template_name);
         }
         status = r != NULL && r->text.template_source != NULL
                      ? read_numbers(&s, raw, r)
