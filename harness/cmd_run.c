@@ -1,54 +1,53 @@
 /* faultline run and faultline null. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "har_cmd.h"
+#include "har_gate.h"
 #include "har_report.h"
 #include "har_run.h"
+#include "har_slurm.h"
 
-static bool colour_wanted(void)
-{
-    const char *const no_colour = getenv("NO_COLOR");
-    return isatty(STDOUT_FILENO) == 1 && (no_colour == NULL || no_colour[0] == '\0');
-}
-
-/* Loads what is stored, writes all reports, prints the table. The facts on disk are what counts, so
- * this happens after a failure or an interruption as well. */
+/* Writes all reports and prints the table. The facts on disk are what counts, so this happens after
+ * a failure or an interruption as well. */
 static enum har_status finish(struct har_lab *lab, enum har_status status, struct har_error *error)
 {
-    struct har_results results;
-    struct har_text text = {0};
     struct har_error second = {{0}};
     enum har_status after = har_run_close(lab, &second);
     if (after == HAR_OK) {
-        after = har_results_load(lab->store, &results, &second);
+        after = har_report_finish(lab->out, false, &second);
     }
-    if (after == HAR_OK) {
-        after = har_report_write_all(&results, lab->out, &second);
-        har_report_text(&results, colour_wanted(), &text);
-        fputs(har_text_get(&text), stdout);
-        printf("reports: %s/results.json, junit.xml, results.csv, summary.md, results.sqlite\n",
-               lab->out);
-        if (after == HAR_OK && status == HAR_OK) {
-            after = har_results_status(&results);
-            if (after == HAR_EALARM) {
-                (void)har_fail(&second, after, "%zu of %zu healthy runs raised an alarm",
-                               results.summary.false_alarms, results.summary.healthy_runs);
-            } else if (after == HAR_EINCOMPLETE) {
-                (void)har_fail(&second, after, "%zu faults and %zu healthy runs have no verdict",
-                               results.summary.outcomes[HAR_OUTCOME_no_verdict],
-                               results.summary.healthy_lost);
-            }
-        }
-        har_results_fini(&results);
-    }
-    har_text_fini(&text);
     if (status == HAR_OK) {
         *error = second;
+        return after;
     }
-    return har_status_worse(status, after);
+    /* What the results lack after a failure follows from it. */
+    return after == HAR_EALARM || after == HAR_EINCOMPLETE ? status
+                                                           : har_status_worse(status, after);
+}
+
+/* What the baseline detected and this run does not; a result, not a verdict. */
+static void print_newly_missed(const struct har_lab *lab)
+{
+    struct har_results results;
+    struct har_baseline baseline;
+    struct har_error ignored = {{0}};
+    if (lab->campaign.baseline == NULL || lab->campaign.iterate ||
+        har_baseline_load(lab->campaign.baseline, &baseline, &ignored) != HAR_OK) {
+        return;
+    }
+    const struct har_limits limits = {.baseline = &baseline};
+    size_t count = 0;
+    if (har_results_load(lab->store, &results, &ignored) == HAR_OK) {
+        for (size_t i = 0; i < results.count; i++) {
+            if (har_gate_place(&results.entries[i], &limits) == HAR_GATE_newly_missed) {
+                printf("newly missed: %s\n", results.entries[i].id);
+                count++;
+            }
+        }
+        printf("newly missed against %s: %zu\n", lab->campaign.baseline, count);
+        har_results_fini(&results);
+    }
+    har_baseline_fini(&baseline);
 }
 
 static enum har_status dry_run(struct har_lab *lab, struct har_error *error)
@@ -60,9 +59,35 @@ static enum har_status dry_run(struct har_lab *lab, struct har_error *error)
     return status;
 }
 
+/* The campaign's file and options are read here as well: a mistake in them needs no job. */
+static enum har_status run_on_slurm(const struct har_options *options, struct har_error *error)
+{
+    const char *const dir = options->out != NULL ? options->out : "faultline.out";
+    struct har_campaign campaign;
+    if (options->campaign == NULL) {
+        return har_fail(error, HAR_EUSAGE, "--campaign FILE is needed");
+    }
+    enum har_status status = har_campaign_load(options->campaign, &campaign, error);
+    if (status != HAR_OK) {
+        return status;
+    }
+    status = har_campaign_apply(&campaign, options, error);
+    har_campaign_fini(&campaign);
+    if (status == HAR_OK) {
+        status = har_lab_make_folder(dir, error);
+    }
+    if (status == HAR_OK) {
+        status = har_slurm_run(options, dir, error);
+    }
+    return status == HAR_OK && !options->dry_run ? har_report_finish(dir, false, error) : status;
+}
+
 enum har_status har_cmd_run(const struct har_options *options, struct har_error *error)
 {
     struct har_lab lab;
+    if (options->slurm >= 0) {
+        return run_on_slurm(options, error);
+    }
     enum har_status status = har_lab_open(options, &lab, error);
     if (status != HAR_OK) {
         return status;
@@ -74,6 +99,7 @@ enum har_status har_cmd_run(const struct har_options *options, struct har_error 
         status = har_run_claim(&lab, error);
         if (status == HAR_OK) {
             status = finish(&lab, har_run_stages(&lab, true, error), error);
+            print_newly_missed(&lab);
         }
     }
     har_lab_close(&lab);

@@ -139,7 +139,8 @@ enum har_status har_calibrate_alarms(struct har_lab *lab, struct har_error *erro
     enum har_status status =
         cases != NULL ? HAR_OK : har_fail(error, HAR_EMEMORY, "no memory for healthy runs");
     for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
-        for (size_t run = 0; lab->benches[i].used && status == HAR_OK && run < runs; run++) {
+        const bool here = lab->benches[i].used && lab->benches[i].owned;
+        for (size_t run = 0; here && status == HAR_OK && run < runs; run++) {
             const struct har_variant variant = {
                 .schedule = (enum har_schedule)((run + i) % HAR_SCHEDULE_COUNT),
                 .tasks = (run + i) / HAR_SCHEDULE_COUNT % 2 != 0,

@@ -2,10 +2,12 @@
  * Called by the commands; must not know how a campaign is run. */
 #include "har_campaign.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "har_select.h"
 #include "har_yaml.h"
 #include "orc_check.h"
 
@@ -343,6 +345,62 @@ static enum har_status check_all(const struct har_campaign *c, const struct har_
     return HAR_OK;
 }
 
+/* Doses of the command line: words, or numbers for all faults that have them in their range. */
+static enum har_status take_asked_doses(struct har_campaign *c, const char *list,
+                                        struct har_error *error)
+{
+    static const char *const words[] = {"smallest", "usual", "largest"};
+    bool *const places[] = {&c->dose_smallest, &c->dose_usual, &c->dose_largest};
+    enum { WORDS = 3 };
+    c->dose_smallest = c->dose_usual = c->dose_largest = false;
+    for (const char *p = list; *p != '\0'; p += *p == ',') {
+        const size_t length = strcspn(p, ",");
+        bool known = false;
+        for (int i = 0; i < WORDS; i++) {
+            if (strlen(words[i]) == length && strncmp(p, words[i], length) == 0) {
+                *places[i] = known = true;
+            }
+        }
+        char *end = NULL;
+        const float dose = strtof(p, &end);
+        if (!known && (end != p + length || length == 0 || !(dose >= 0.0f && dose < HUGE_VALF))) {
+            return har_fail(error, HAR_EUSAGE,
+                            "--dose: '%.*s' is none of smallest, usual, largest, nor a number",
+                            (int)length, p);
+        }
+        if (!known && c->dose_count == HAR_DOSES_ASKED_MAX) {
+            return har_fail(error, HAR_EUSAGE, "--dose takes at most %d numbers",
+                            HAR_DOSES_ASKED_MAX);
+        }
+        if (!known) {
+            c->doses[c->dose_count++] = dose;
+        }
+        p += length;
+    }
+    return HAR_OK;
+}
+
+static enum har_status take_selection(struct har_campaign *c, const struct har_options *o,
+                                      struct har_error *error)
+{
+    c->changed_since = o->changed_since;
+    c->baseline = o->baseline;
+    c->iterate = o->iterate;
+    if (o->iterate && o->baseline == NULL) {
+        return har_fail(
+            error, HAR_EUSAGE,
+            "--iterate needs --baseline FILE, the results.json of the earlier campaign");
+    }
+    enum har_status status = HAR_OK;
+    if (o->shard != NULL) {
+        status = har_select_parse_shard(o->shard, &c->shard, &c->shards, error);
+    }
+    if (status == HAR_OK && o->doses != NULL) {
+        status = take_asked_doses(c, o->doses, error);
+    }
+    return status;
+}
+
 static bool take_checks(struct har_campaign *c, const char *list)
 {
     const char *items[64];
@@ -382,8 +440,8 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     if (o->checks != NULL && c->check_count == 0) {
         return har_fail(error, HAR_EUSAGE, "--checks '%s' names no check", o->checks);
     }
-    enum har_status status = HAR_OK;
-    if (o->families.count > 0) {
+    enum har_status status = take_selection(c, o, error);
+    if (status == HAR_OK && o->families.count > 0) {
         status = take_families(c, "--family", o->families.items, o->families.count, error);
     }
     return status == HAR_OK ? check_all(c, o, error) : status;

@@ -24,7 +24,7 @@ bool har_schedule_find(const char *name, enum har_schedule *out);
 /* Seeds of the three kinds of runs stand HAR_SEED_GAP apart, those of one recipe HAR_SEED_BLOCK: no
  * two healthy runs share a seed, since recipes that differ only in memory would run the same bits.
  */
-enum { HAR_SEED_GAP = 1000000, HAR_SEED_BLOCK = 1000, HAR_DOSES_MAX = 3 };
+enum { HAR_SEED_GAP = 1000000, HAR_SEED_BLOCK = 1000, HAR_DOSES_MAX = 3, HAR_DOSES_ASKED_MAX = 16 };
 
 struct har_campaign {
     char *name;
@@ -51,6 +51,12 @@ struct har_campaign {
     int reference_timeout_s;
     int memory_mb; /* data limit of a child; 0 = none */
     bool first_verdict;
+    float doses[HAR_DOSES_ASKED_MAX]; /* of the command line, for every fault in whose range they
+                                         lie */
+    size_t dose_count;
+    const char *changed_since, *baseline; /* NULL = none; of the command line */
+    bool iterate;
+    int shard, shards; /* K of N; 0 of 0 = the whole plan */
 };
 
 /* HAR_EUSAGE names file, line and key. Released by har_campaign_fini. */

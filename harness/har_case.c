@@ -266,23 +266,36 @@ static void explain_death(const struct har_case *c, struct har_decision *decisio
     har_text_clean(decision->detail);
 }
 
+/* The command that makes this result again, bounds and all: the options as given, narrowed to this
+ * fault and to the repeats up to this one (seeds, and with them the bounds, count from the first).
+ */
 static char *reproduce_line(const struct har_case *c)
 {
     struct har_text text = {0};
-    if (c->kind == HAR_CASE_alarm) {
-        har_text_add(&text, "faultline null --campaign ");
-        har_text_add_shell(&text, c->lab->campaign.path);
-    } else {
-        har_text_add(&text, "faultline run --campaign ");
-        har_text_add_shell(&text, c->lab->campaign.path);
-        har_text_add(&text, " --fault ");
-        har_text_add_shell(&text, c->entry);
-        har_text_addf(&text, " --seed %" PRIu64 " --repeats 1", c->seed);
+    struct har_args words = {0};
+    struct har_options options = c->lab->options;
+    const bool alarm = c->kind == HAR_CASE_alarm;
+    options.out = "repro";
+    options.keep_traces = true;
+    options.jobs = options.slurm = -1;
+    options.shard = options.baseline = options.changed_since = NULL;
+    options.iterate = options.resume = options.dry_run = options.quiet = false;
+    if (!alarm) {
+        options.faults = (struct har_patterns){.items = {c->entry}, .count = 1};
+        options.families.count = 0;
+        options.doses = NULL;
+        options.repeats = (int)(c->seed - c->lab->campaign.seed) + 1;
     }
-    har_text_add(&text, " --keep-traces --out repro");
-    if (text.failed) {
+    har_options_words(alarm ? HAR_SUBCOMMAND_null : HAR_SUBCOMMAND_run, &options, &words);
+    har_text_add(&text, "faultline");
+    for (size_t i = 0; i < words.count; i++) {
+        har_text_add(&text, " ");
+        har_text_add_shell(&text, words.items[i]);
+    }
+    if (words.failed || text.failed) {
         har_text_fini(&text);
     }
+    har_args_fini(&words);
     return text.data;
 }
 

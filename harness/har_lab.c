@@ -254,6 +254,7 @@ static enum har_status open_campaign(const struct har_options *options, const ch
                                      struct har_lab *lab, struct har_error *error)
 {
     enum har_status status = har_campaign_apply(&lab->campaign, options, error);
+    lab->options = *options;
     if (status == HAR_OK) {
         take_checks(lab);
         lab->keep_traces = options->keep_traces;
@@ -316,6 +317,7 @@ void har_lab_close(struct har_lab *lab)
     }
     free(lab->benches);
     har_plan_fini(&lab->plan);
+    har_text_fini(&lab->selection);
     har_pool_close(&lab->pool);
     har_store_close(lab->store);
     har_programs_fini(&lab->programs);

@@ -24,9 +24,11 @@ struct har_bench {
     orc_trace *reach;      /* reach map, NULL before */
     orc_bounds *bounds;    /* NULL before calibration */
     bool used;             /* the plan has a fault here */
+    bool owned;            /* its false-alarm runs are made here, not in another shard */
 };
 
 struct har_lab {
+    struct har_options options; /* as given; its texts belong to the caller */
     struct har_programs programs;
     struct har_campaign campaign;
     struct har_bench *benches;
@@ -36,6 +38,9 @@ struct har_lab {
     struct har_pool pool;
     char *out;
     uint64_t programs_hash;
+    uint64_t plan_hash;        /* of the whole plan, also in a shard */
+    size_t entry_total;        /* entries of the whole plan */
+    struct har_text selection; /* what narrowed it; empty = nothing */
     bool keep_traces;
     bool enabled[ORC_CHECK_COUNT];
     double started_s;

@@ -14,7 +14,7 @@ enum value_kind { FLAG, TEXT, COUNT, SEED, NUMBER, PATTERN, FAMILY_LIMIT };
 #define ON(command) (1u << HAR_SUBCOMMAND_##command)
 #define ON_RUNS (ON(run) | ON(null))
 #define ON_PROGRAMS (ON_RUNS | ON(doctor) | ON(effect) | ON(replay))
-#define ON_STORED (ON(report) | ON(gate) | ON(explain) | ON(replay))
+#define ON_STORED (ON(report) | ON(gate) | ON(explain) | ON(merge) | ON(replay))
 #define ALL_COMMANDS ((1u << HAR_SUBCOMMAND_COUNT) - 1u)
 
 struct row {
@@ -48,6 +48,18 @@ static const struct row rows[] = {
      "healthy runs per recipe that make the bounds"},
     {"false-alarms", 0, COUNT, AT(false_alarms), ON_RUNS, "N",
      "further healthy runs per recipe that must raise nothing"},
+    {"dose", 0, TEXT, AT(doses), ON(run), "LIST",
+     "doses: smallest, usual, largest or numbers, comma separated (the campaign's)"},
+    {"changed-since", 0, TEXT, AT(changed_since), ON(run), "REV",
+     "only faults whose site's file or catalogue changed since this git revision"},
+    {"baseline", 0, TEXT, AT(baseline), ON(run) | ON(gate), "FILE",
+     "results.json of an earlier campaign; what it detected must be detected (gate)"},
+    {"iterate", 0, FLAG, AT(iterate), ON(run), NULL, "skip faults that the baseline detected"},
+    {"shard", 0, TEXT, AT(shard), ON(run), "K/N", "only part K of N, from 1; see merge"},
+    {"slurm", 0, COUNT, AT(slurm), ON(run), "N",
+     "run N shards as a Slurm job array, wait, merge into --out"},
+    {"resume", 0, FLAG, AT(resume), ON_RUNS, NULL,
+     "go on where the same command stopped; this is always so"},
     {"seeds", 0, COUNT, AT(seeds), ON(effect), "N", "seeds, at least 5 (5)"},
     {"template-fault", 0, TEXT, AT(template_fault), ON(effect), "ID",
      "the template swap whose effect is compared"},
@@ -71,6 +83,12 @@ static const struct row rows[] = {
      "healthy runs that may raise an alarm (0)"},
     {"max-no-verdict", 0, COUNT, AT(max_no_verdict), ON(gate), "N",
      "faults that may stay without verdict (0)"},
+    {"known", 0, TEXT, AT(known), ON(gate), "FILE",
+     "known misses with reason and expiry (YAML); every other miss fails"},
+    {"annotations", 0, TEXT, AT(annotations), ON(gate), "auto|github|none",
+     "GitHub annotations on stdout (auto: where GITHUB_ACTIONS is true)"},
+    {"summary", 0, TEXT, AT(summary), ON(gate), "FILE",
+     "append a Markdown summary (GITHUB_STEP_SUMMARY)"},
     {"bounds", 0, TEXT, AT(bounds), ON(diff), "FILE|DIR",
      "calibrated bounds: a results folder, or a file of its table bounds; else bit for bit"},
     {"format", 0, TEXT, AT(format), ON(report), "text|json|csv|junit", "format on stdout (text)"},
@@ -207,7 +225,7 @@ static void set_absent(struct har_options *options)
 {
     memset(options, 0, sizeof *options);
     options->repeats = options->horizon = options->jobs = options->calibration = -1;
-    options->false_alarms = options->seeds = options->pair = -1;
+    options->false_alarms = options->seeds = options->pair = options->slurm = -1;
     options->seed = -1;
     options->fail_under = options->max_median_steps = -1.0;
     options->max_false_alarms = options->max_no_verdict = -1;
@@ -254,8 +272,13 @@ static enum har_status check_operands(enum har_subcommand command,
                           : command == HAR_SUBCOMMAND_explain ? 1
                           : command == HAR_SUBCOMMAND_replay  ? 1
                                                               : 0;
-    if (options->help || options->operands.count == wanted) {
+    const bool several = command == HAR_SUBCOMMAND_merge;
+    if (options->help ||
+        (several ? options->operands.count > 0 : options->operands.count == wanted)) {
         return HAR_OK;
+    }
+    if (several) {
+        return har_fail(error, HAR_EUSAGE, "needs the folders of all shards");
     }
     if (wanted == 0) {
         return har_fail(error, HAR_EUSAGE, "unexpected argument '%s'", options->operands.items[0]);
@@ -288,11 +311,70 @@ enum har_status har_options_parse(enum har_subcommand command, int argc, char **
         }
     }
     for (int i = optind; i < argc; i++) {
-        if (out->operands.count < HAR_PATTERNS_MAX) {
-            out->operands.items[out->operands.count++] = argv[i];
+        if (out->operands.count == HAR_PATTERNS_MAX) {
+            return har_fail(error, HAR_EUSAGE, "more than %d arguments", HAR_PATTERNS_MAX);
         }
+        out->operands.items[out->operands.count++] = argv[i];
     }
     return check_operands(command, out, error);
+}
+
+static void add_words(const struct row *row, const struct har_options *options,
+                      struct har_args *out)
+{
+    const char *const place = (const char *)options + row->place;
+    const struct har_patterns *const patterns = (const struct har_patterns *)place;
+    switch (row->kind) {
+    case FLAG:
+        if (*(const bool *)place) {
+            har_args_addf(out, "--%s", row->name);
+        }
+        break;
+    case TEXT:
+        if (*(const char *const *)place != NULL) {
+            har_args_addf(out, "--%s=%s", row->name, *(const char *const *)place);
+        }
+        break;
+    case COUNT:
+        if (*(const int *)place >= 0) {
+            har_args_addf(out, "--%s=%d", row->name, *(const int *)place);
+        }
+        break;
+    case SEED:
+        if (*(const int64_t *)place >= 0) {
+            har_args_addf(out, "--%s=%lld", row->name, (long long)*(const int64_t *)place);
+        }
+        break;
+    case NUMBER:
+        if (*(const double *)place >= 0.0) {
+            har_args_addf(out, "--%s=%.17g", row->name, *(const double *)place);
+        }
+        break;
+    case PATTERN:
+        for (size_t i = 0; i < patterns->count; i++) {
+            har_args_addf(out, "--%s=%s", row->name, patterns->items[i]);
+        }
+        break;
+    case FAMILY_LIMIT:
+        for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
+            if (((const double *)place)[i] >= 0.0) {
+                har_args_addf(out, "--%s=%s=%.17g", row->name, mut_family_name((enum mut_family)i),
+                              ((const double *)place)[i]);
+            }
+        }
+        break;
+    }
+}
+
+void har_options_words(enum har_subcommand command, const struct har_options *options,
+                       struct har_args *out)
+{
+    har_args_add(out, command_names[command]);
+    for (int i = 0; i < ROW_COUNT; i++) {
+        if ((rows[i].commands & 1u << command) != 0) {
+            add_words(&rows[i], options, out);
+        }
+    }
 }
 
 /* Codes from the highest precedence to the lowest; meanings of one code share its line. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "har_status.h"
+#include "har_text.h"
 #include "registry.h"
 
 #define HAR_SUBCOMMANDS(X)                                                                         \
@@ -19,6 +20,7 @@
     X(report, "", "rebuild every report from the stored results")                                  \
     X(gate, "", "compare stored results with limits; the exit code says")                          \
     X(replay, "RUN", "a stored run again, with its racing operations as a timeline")               \
+    X(merge, "DIR...", "join the results of all shards of a campaign into --out")                  \
     X(diff, "TRACE TRACE", "first divergence between two traces")                                  \
     X(effect, "", "how far faults move the learning curve, template swap against the others")
 
@@ -31,7 +33,7 @@ enum har_subcommand {
 const char *har_subcommand_name(enum har_subcommand command);
 bool har_subcommand_find(const char *name, enum har_subcommand *out);
 
-enum { HAR_PATTERNS_MAX = 64 };
+enum { HAR_PATTERNS_MAX = 256 };
 struct har_patterns {
     const char *items[HAR_PATTERNS_MAX]; /* point into argv */
     size_t count;
@@ -40,10 +42,11 @@ struct har_patterns {
 /* Values as given; numbers are -1 and pointers NULL when absent. */
 struct har_options {
     const char *campaign, *out, *checks, *recipe, *format, *template_fault, *bounds, *schedule;
+    const char *known, *baseline, *annotations, *summary, *shard, *doses, *changed_since;
     struct har_patterns faults, families, operands, expects;
-    int repeats, horizon, jobs, calibration, false_alarms, seeds, pair;
+    int repeats, horizon, jobs, calibration, false_alarms, seeds, pair, slurm;
     int64_t seed;
-    bool dry_run, first_verdict, json, keep_traces, quiet, help;
+    bool resume, iterate, dry_run, first_verdict, json, keep_traces, quiet, help;
     double fail_under, max_median_steps;
     double family_under[MUT_FAMILY_COUNT]; /* -1 = no limit */
     int max_false_alarms, max_no_verdict;
@@ -54,5 +57,9 @@ struct har_options {
 /* Parses argv[0] = command name, then options. HAR_EUSAGE with a sentence. */
 HAR_CHECKED enum har_status har_options_parse(enum har_subcommand command, int argc, char **argv,
                                               struct har_options *out, struct har_error *error);
+/* The words that give these options to a command: what parse reads back as the same. Operands and
+ * what is absent are left out. */
+void har_options_words(enum har_subcommand command, const struct har_options *options,
+                       struct har_args *out);
 void har_options_help(enum har_subcommand command, FILE *stream);
 void har_options_overview(FILE *stream);

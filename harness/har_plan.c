@@ -232,6 +232,15 @@ static bool add_fault(const struct har_campaign *campaign, const struct mut_faul
             keep_selected(campaign, plan);
         }
     }
+    for (size_t i = 0; i < campaign->dose_count; i++) {
+        if (campaign->doses[i] >= fault->dose.smallest &&
+            campaign->doses[i] <= fault->dose.largest) {
+            if (!add_entry(plan, fault, (double)campaign->doses[i])) {
+                return false;
+            }
+            keep_selected(campaign, plan);
+        }
+    }
     return add_asked_doses(campaign, fault, plan);
 }
 

@@ -33,9 +33,10 @@ struct har_place {
 /* One line of the table: a fault at one dose. */
 struct har_entry {
     const struct mut_fault *fault;
-    char *id;    /* "site.name" or "site.name:dose"; owned; also the text of --fault */
-    double dose; /* NaN = none */
-    int place;   /* index of its recipe, -1 = none has the trigger */
+    char *id;        /* "site.name" or "site.name:dose"; owned; also the text of --fault */
+    double dose;     /* NaN = none */
+    size_t position; /* in the whole plan, of which a shard has a part */
+    int place;       /* index of its recipe, -1 = none has the trigger */
     struct har_variant variant;
     char reason[160]; /* why it has no place */
 };

@@ -4,7 +4,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void add_rate(const struct har_summary *s, struct har_text *out)
 {
@@ -117,5 +119,57 @@ enum har_status har_report_write_all(const struct har_results *r, const char *di
         status = har_text_write(&text, path, error);
         har_text_fini(&text);
     }
+    return status;
+}
+
+bool har_report_colour(void)
+{
+    const char *const no_colour = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) == 1 && (no_colour == NULL || no_colour[0] == '\0');
+}
+
+static enum har_status explain_status(const struct har_results *r, struct har_error *error)
+{
+    const enum har_status status = har_results_status(r);
+    if (status == HAR_EALARM) {
+        return har_fail(error, status, "%zu of %zu healthy runs raised an alarm",
+                        r->summary.false_alarms, r->summary.healthy_runs);
+    }
+    if (status == HAR_EINCOMPLETE) {
+        return har_fail(error, status, "%zu faults and %zu healthy runs have no verdict",
+                        r->summary.outcomes[HAR_OUTCOME_no_verdict], r->summary.healthy_lost);
+    }
+    return status;
+}
+
+enum har_status har_report_finish(const char *dir, bool json, struct har_error *error)
+{
+    struct har_results results;
+    struct har_text text = {0};
+    har_store *store = NULL;
+    enum har_status status = har_store_open(dir, &store, error);
+    if (status == HAR_OK) {
+        status = har_results_load(store, &results, error);
+    }
+    har_store_close(store);
+    if (status != HAR_OK) {
+        return status;
+    }
+    status = har_report_write_all(&results, dir, error);
+    if (json) {
+        har_report_json(&results, &text);
+    } else {
+        har_report_text(&results, har_report_colour(), &text);
+        har_text_addf(&text,
+                      "reports: %s/results.json, junit.xml, results.csv, summary.md, "
+                      "results.sqlite\n",
+                      dir);
+    }
+    fputs(har_text_get(&text), stdout);
+    if (status == HAR_OK) {
+        status = explain_status(&results, error);
+    }
+    har_text_fini(&text);
+    har_results_fini(&results);
     return status;
 }

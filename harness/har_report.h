@@ -19,6 +19,11 @@ void har_report_summary(const struct har_results *results, struct har_text *out)
 /* Writes results.json, junit.xml, results.csv, summary.md into dir. */
 HAR_CHECKED enum har_status har_report_write_all(const struct har_results *results, const char *dir,
                                                  struct har_error *error);
+/* Loads what is stored in dir, writes all reports, prints the table (or results.json) and where the
+ * reports lie. The campaign's status: HAR_EALARM, HAR_EINCOMPLETE with a sentence, or HAR_OK. */
+HAR_CHECKED enum har_status har_report_finish(const char *dir, bool json, struct har_error *error);
+/* Whether standard output is a terminal that takes colour. */
+bool har_report_colour(void);
 /* One format by name into out. HAR_EUSAGE for an unknown one. */
 HAR_CHECKED enum har_status har_report_format(const struct har_results *results, const char *format,
                                               bool colour, struct har_text *out,

@@ -270,7 +270,8 @@ static enum har_status load_texts(har_store *store, struct har_results *r, struc
         char **place;
     } texts[] = {{"campaign", &r->name},       {"provenance", &r->provenance},
                  {"plan_hash", &r->plan_hash}, {"planted", &r->planted},
-                 {"controls", &r->controls},   {"finished", &r->finished}};
+                 {"controls", &r->controls},   {"finished", &r->finished},
+                 {"shard", &r->shard},         {"selection", &r->selection}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const enum har_status status =
             har_store_get_text(store, texts[i].key, texts[i].place, error);
@@ -365,6 +366,8 @@ void har_results_fini(struct har_results *r)
     free(r->planted);
     free(r->controls);
     free(r->finished);
+    free(r->shard);
+    free(r->selection);
     memset(r, 0, sizeof *r);
 }
 

@@ -54,7 +54,9 @@ struct har_results {
     struct har_oracle_result *oracle;
     size_t oracle_count;
     char *name, *provenance, *plan_hash, *planted, *controls,
-        *finished; /* stored texts, may be "" */
+        *finished,  /* stored texts, may be "" */
+        *shard,     /* "k/n" when only that part of the plan ran */
+        *selection; /* why the plan is not the whole campaign: changed since, iterated */
     struct har_summary summary;
 };
 

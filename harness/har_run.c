@@ -14,39 +14,8 @@
 #include "har_control.h"
 #include "har_hash.h"
 #include "har_provenance.h"
+#include "har_select.h"
 #include "har_selftest.h"
-
-enum har_status har_run_plan(struct har_lab *lab, bool all, struct har_error *error)
-{
-    struct har_place *const places = calloc(lab->bench_count, sizeof *places);
-    if (places == NULL) {
-        return har_fail(error, HAR_EMEMORY, "no memory for %zu recipes", lab->bench_count);
-    }
-    enum har_status status = har_control_probe(lab, error);
-    for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
-        places[i] = har_control_place(&lab->benches[i]);
-        lab->benches[i].used = all;
-    }
-    if (status == HAR_OK) {
-        status = har_plan_make(&lab->campaign, places, lab->bench_count, &lab->plan, error);
-    }
-    for (size_t i = 0; status == HAR_OK && i < lab->plan.count; i++) {
-        if (lab->plan.entries[i].place >= 0) {
-            lab->benches[lab->plan.entries[i].place].used = true;
-        }
-    }
-    const char *planted = NULL;
-    int place = -1;
-    struct har_variant variant;
-    if (status == HAR_OK && lab->plan.count > 0) {
-        status = har_control_find_planted(lab, &planted, &place, &variant, error);
-    }
-    if (status == HAR_OK && place >= 0) {
-        lab->benches[place].used = true;
-    }
-    free(places);
-    return status;
-}
 
 static uint64_t hash_number(uint64_t hash, uint64_t value)
 {
@@ -84,6 +53,83 @@ static uint64_t plan_hash(const struct har_lab *lab)
     return hash;
 }
 
+static void take_peak(void *context, int columns, char **values)
+{
+    (void)columns;
+    *(double *)context = strtod(values[0], NULL);
+}
+
+static double available_kb(void)
+{
+    char line[256];
+    double kb = 0.0;
+    FILE *const file = fopen("/proc/meminfo", "rbe");
+    while (file != NULL && kb <= 0.0 && fgets(line, sizeof line, file) != NULL) {
+        (void)sscanf(line, "MemAvailable: %lf", &kb);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return kb;
+}
+
+/* Without --jobs: as many children as cores, but no more than have room. A mutant may take twice
+ * what the largest run so far took; the harness itself gets such a share as well. */
+static enum har_status share_memory(struct har_lab *lab, struct har_error *error)
+{
+    double peak_kb = 0.0;
+    const double room_kb = available_kb();
+    if (lab->campaign.jobs > 0 || room_kb <= 0.0) {
+        return HAR_OK;
+    }
+    const enum har_status status =
+        har_store_query(lab->store, "SELECT max(peak_kb) FROM runs", take_peak, &peak_kb, error);
+    const int most = peak_kb > 0.0 ? (int)fmin(room_kb / (2.0 * peak_kb), 1e6) - 1 : 1 << 20;
+    if (most < lab->pool.jobs_at_once) {
+        lab->pool.jobs_at_once = most > 1 ? most : 1;
+    }
+    return status;
+}
+
+enum har_status har_run_plan(struct har_lab *lab, bool all, struct har_error *error)
+{
+    struct har_place *const places = calloc(lab->bench_count, sizeof *places);
+    if (places == NULL) {
+        return har_fail(error, HAR_EMEMORY, "no memory for %zu recipes", lab->bench_count);
+    }
+    enum har_status status = har_control_probe(lab, error);
+    for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
+        places[i] = har_control_place(&lab->benches[i]);
+        lab->benches[i].used = all;
+    }
+    if (status == HAR_OK) {
+        status = har_plan_make(&lab->campaign, places, lab->bench_count, &lab->plan, error);
+    }
+    if (status == HAR_OK) {
+        status = har_select_apply(lab, error);
+    }
+    if (status == HAR_OK) {
+        lab->plan_hash = plan_hash(lab);
+        status = har_select_shard(lab, error);
+    }
+    for (size_t i = 0; status == HAR_OK && i < lab->plan.count; i++) {
+        if (lab->plan.entries[i].place >= 0) {
+            lab->benches[lab->plan.entries[i].place].used = true;
+        }
+    }
+    const char *planted = NULL;
+    int place = -1;
+    struct har_variant variant;
+    if (status == HAR_OK && lab->plan.count > 0) {
+        status = har_control_find_planted(lab, &planted, &place, &variant, error);
+    }
+    if (status == HAR_OK && place >= 0) {
+        lab->benches[place].used = true;
+    }
+    free(places);
+    return status == HAR_OK ? share_memory(lab, error) : status;
+}
+
 static enum har_status store_plan(struct har_lab *lab, struct har_error *error)
 {
     const size_t count = lab->plan.count;
@@ -105,23 +151,40 @@ static enum har_status store_plan(struct har_lab *lab, struct har_error *error)
                                                .reason = e->reason,
                                                .number = e->fault->number,
                                                .dose = e->dose,
-                                               .horizon = bench != NULL ? bench->steps : 0};
+                                               .horizon = bench != NULL ? bench->steps : 0,
+                                               .position = e->position};
     }
     const enum har_status status = har_store_put_plan(lab->store, records, count, error);
     free(records);
     return status;
 }
 
+/* "K/N", "" for the whole plan. */
+static void shard_text(const struct har_lab *lab, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (lab->campaign.shards > 0) {
+        snprintf(out, size, "%d/%d", lab->campaign.shard, lab->campaign.shards);
+    }
+}
+
 static enum har_status store_texts(struct har_lab *lab, const char *hash, struct har_error *error)
 {
     char *provenance = NULL;
+    char total[24];
+    char shard[32];
     enum har_status status = har_provenance_json(lab, &provenance, error);
+    snprintf(total, sizeof total, "%zu", lab->entry_total);
+    shard_text(lab, shard, sizeof shard);
     const struct {
         const char *key, *value;
     } texts[] = {{"plan_hash", hash},
                  {"campaign", lab->campaign.name},
                  {"campaign_path", lab->campaign.path},
-                 {"provenance", provenance}};
+                 {"provenance", provenance},
+                 {"selection", har_text_get(&lab->selection)},
+                 {"entry_total", total},
+                 {"shard", shard}};
     for (size_t i = 0; status == HAR_OK && i < sizeof texts / sizeof texts[0]; i++) {
         status = har_store_put_text(lab->store, texts[i].key, texts[i].value, error);
     }
@@ -133,8 +196,21 @@ enum har_status har_run_claim(struct har_lab *lab, struct har_error *error)
 {
     char hash[20];
     char *stored = NULL;
-    snprintf(hash, sizeof hash, "%016" PRIx64, plan_hash(lab));
+    char shard[32];
+    char *stored_shard = NULL;
+    snprintf(hash, sizeof hash, "%016" PRIx64, lab->plan_hash);
+    shard_text(lab, shard, sizeof shard);
     enum har_status status = har_store_get_text(lab->store, "plan_hash", &stored, error);
+    if (status == HAR_OK && stored != NULL) {
+        status = har_store_get_text(lab->store, "shard", &stored_shard, error);
+    }
+    if (status == HAR_OK && stored_shard != NULL && strcmp(stored_shard, shard) != 0) {
+        status = har_fail(error, HAR_EMISMATCH,
+                          "%s holds %s%s of this plan, not %s%s; use another "
+                          "--out",
+                          lab->out, stored_shard[0] != '\0' ? "shard " : "the whole", stored_shard,
+                          shard[0] != '\0' ? "shard " : "the whole", shard);
+    }
     if (status == HAR_OK && stored != NULL && strcmp(stored, hash) != 0) {
         status = har_fail(error, HAR_EMISMATCH,
                           "%s holds results of another plan (%s, now %s): other faults, recipes, "
@@ -146,6 +222,7 @@ enum har_status har_run_claim(struct har_lab *lab, struct har_error *error)
             status = store_texts(lab, hash, error);
         }
     }
+    free(stored_shard);
     free(stored);
     return status;
 }
@@ -214,6 +291,12 @@ static enum har_status store_controls(struct har_lab *lab, enum har_status statu
     }
     if (status != HAR_OK) {
         return status;
+    }
+    if (lab->plan.count == 0) {
+        return har_store_put_text(lab->store, "controls",
+                                  "passed: every twin unarmed equals production bit for bit; no "
+                                  "fault to run, none planted",
+                                  error);
     }
     status = har_control_find_planted(lab, &planted, &place, &variant, error);
     if (status == HAR_OK) {
@@ -289,10 +372,12 @@ static enum har_status estimate(struct har_lab *lab, double *seconds, struct har
         if (status == HAR_OK) {
             status = har_store_longest_run(lab->store, recipe, "reference", &reference, error);
         }
-        const double nulls = lab->benches[i].used ? c->calibration + c->false_alarms : 0.0;
+        const bool used = lab->benches[i].used;
+        const double alarms = used && lab->benches[i].owned ? c->false_alarms : 0.0;
+        const double nulls = (used ? c->calibration : 0.0) + alarms;
         const double runs = HAR_ROLE_COUNT * (double)entries * c->repeats;
         *seconds += nulls * (healthy + reference) + runs * healthy +
-                    HAR_ROLE_COUNT * healthy * c->false_alarms + c->repeats * reference;
+                    HAR_ROLE_COUNT * healthy * alarms + (used ? c->repeats * reference : 0.0);
     }
     *seconds /= lab->pool.jobs_at_once;
     return status;
@@ -323,7 +408,7 @@ enum har_status har_run_describe(struct har_lab *lab, struct har_text *out, stru
                   "\nabout %.0f s with %d children at once\n",
                   lab->plan.count, placed, lab->campaign.repeats,
                   lab->campaign.repeats == 1 ? "" : "s", lab->campaign.seed,
-                  lab->campaign.calibration, lab->campaign.false_alarms, plan_hash(lab), seconds,
+                  lab->campaign.calibration, lab->campaign.false_alarms, lab->plan_hash, seconds,
                   lab->pool.jobs_at_once);
     return out->failed ? har_fail(error, HAR_EMEMORY, "no memory for the plan") : HAR_OK;
 }

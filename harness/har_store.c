@@ -300,9 +300,9 @@ enum har_status har_store_put_plan(har_store *store, const struct har_entry_reco
     for (size_t i = 0; status == HAR_OK && i < count; i++) {
         const struct har_entry_record *const e = &entries[i];
         status = store_put(store, error, "INSERT INTO entry VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                           "ittidttttttti", (int64_t)i, e->id, e->fault, (int64_t)e->number,
-                           e->dose, e->family, e->class_, e->expectation, e->recipe, e->schedule,
-                           e->driver, e->reason, (int64_t)e->horizon);
+                           "ittidttttttti", (int64_t)e->position, e->id, e->fault,
+                           (int64_t)e->number, e->dose, e->family, e->class_, e->expectation,
+                           e->recipe, e->schedule, e->driver, e->reason, (int64_t)e->horizon);
     }
     return store_end(store, status, error);
 }
@@ -407,6 +407,69 @@ enum har_status har_store_add_session(har_store *store, const char *started_at, 
 {
     return store_put(store, error, "INSERT INTO session(started_at, seconds) VALUES(?,?)", "td",
                      started_at, seconds);
+}
+
+static void take_name(void *context, int columns, char **values)
+{
+    (void)columns;
+    snprintf(context, NAME_MAX, "%s", values[0]);
+}
+
+static enum har_status copy_shard(har_store *store, const char *dir, struct har_error *error)
+{
+    static const char copies[] =
+        "BEGIN IMMEDIATE;"
+        "INSERT INTO entry SELECT * FROM part.entry;"
+        "INSERT OR IGNORE INTO meta SELECT * FROM part.meta;"
+        "INSERT OR IGNORE INTO runs(case_key, recipe, role, command, log, ending, exit_code, "
+        "signal,"
+        " seconds, peak_kb) SELECT case_key, recipe, role, command, log, ending, exit_code, signal,"
+        " seconds, peak_kb FROM part.runs ORDER BY id;"
+        "INSERT OR IGNORE INTO cases SELECT * FROM part.cases;"
+        "INSERT OR IGNORE INTO verdicts SELECT * FROM part.verdicts;"
+        "INSERT OR IGNORE INTO bounds SELECT * FROM part.bounds;"
+        "INSERT OR IGNORE INTO oracle_fault SELECT * FROM part.oracle_fault;"
+        "INSERT INTO session(started_at, seconds) SELECT started_at, seconds FROM part.session;";
+    char recipe[NAME_MAX] = "";
+    enum har_status status = har_store_query(
+        store,
+        "SELECT a.recipe FROM bounds a JOIN part.bounds b ON a.recipe = b.recipe AND a.json <> "
+        "b.json LIMIT 1",
+        take_name, recipe, error);
+    if (status == HAR_OK && recipe[0] != '\0') {
+        return har_fail(error, HAR_EMISMATCH,
+                        "%s: its bounds of recipe %s are not those of the other shards", dir,
+                        recipe);
+    }
+    if (status == HAR_OK) {
+        status = store_exec(store, copies, error);
+        if (status != HAR_OK && sqlite3_errcode(store->db) == SQLITE_CONSTRAINT) {
+            status = HAR_EMISMATCH; /* an entry of the plan stands in two shards */
+        }
+        status = store_end(store, status, error);
+    }
+    return status;
+}
+
+enum har_status har_store_add_shard(har_store *store, const char *dir, struct har_error *error)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/results.sqlite", dir);
+    enum har_status status =
+        store_put(store, error, "ATTACH DATABASE ? AS part", "t", (const char *)path);
+    if (status != HAR_OK) {
+        return status;
+    }
+    status = copy_shard(store, dir, error);
+    const enum har_status detached =
+        store_exec(store, "DETACH DATABASE part", status == HAR_OK ? error : NULL);
+    return status == HAR_OK ? detached : status;
+}
+
+enum har_status har_store_settle(har_store *store, struct har_error *error)
+{
+    return store_exec(store, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;",
+                      error);
 }
 
 enum har_status har_store_query(har_store *store, const char *sql, har_store_row *row,

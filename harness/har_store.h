@@ -34,6 +34,7 @@ struct har_entry_record {
     unsigned number;
     double dose; /* NaN = none */
     int horizon;
+    size_t position; /* in the whole plan */
 };
 /* Replaces the plan as a whole. */
 HAR_CHECKED enum har_status har_store_put_plan(har_store *store,
@@ -78,6 +79,13 @@ HAR_CHECKED enum har_status har_store_put_oracle_fault(har_store *store, const c
 /* Adds to the wall time the campaign has taken so far. */
 HAR_CHECKED enum har_status har_store_add_session(har_store *store, const char *started_at,
                                                   double seconds, struct har_error *error);
+
+/* Adds what another folder's database holds: its part of the plan, cases with runs and verdicts,
+ * sessions, texts that are not there yet. HAR_EMISMATCH when a recipe's bounds are other ones. */
+HAR_CHECKED enum har_status har_store_add_shard(har_store *store, const char *dir,
+                                                struct har_error *error);
+/* Brings everything into the one file, so that it may be moved. */
+HAR_CHECKED enum har_status har_store_settle(har_store *store, struct har_error *error);
 
 /* Reading: calls `row` with the columns of each row of a query as text (NULL = SQL null). */
 typedef void har_store_row(void *context, int columns, char **values);

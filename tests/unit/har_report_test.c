@@ -53,6 +53,8 @@ static struct har_results results_of(struct har_result entries[ENTRIES])
                             .planted = empty,
                             .controls = (char *)"passed: all",
                             .finished = (char *)"every stage",
+                            .shard = empty,
+                            .selection = empty,
                             .summary = {.entries = ENTRIES,
                                         .kill = 5,
                                         .equivalent = 1,

@@ -77,12 +77,12 @@ static void put(har_store *store, const char *key, const char *kind, const char 
 static void put_plan(har_store *store)
 {
     static const struct har_entry_record entries[] = {
-        {"a.x", "a.x", "loss", "loss", "KILL", "pico", "fifo", "single", "", 1, (double)NAN, 16},
-        {"b.y:0.5", "b.y", "stream", "order", "KILL", "pico", "pct", "single", "", 2, 0.5, 16},
-        {"c.z", "c.z", "loss", "loss", "KILL", "", "fifo", "single", "no recipe", 3, (double)NAN,
-         0},
+        {"a.x", "a.x", "loss", "loss", "KILL", "pico", "fifo", "single", "", 1, (double)NAN, 16, 0},
+        {"b.y:0.5", "b.y", "stream", "order", "KILL", "pico", "pct", "single", "", 2, 0.5, 16, 1},
+        {"c.z", "c.z", "loss", "loss", "KILL", "", "fifo", "single", "no recipe", 3, (double)NAN, 0,
+         2},
         {"d.w", "d.w", "loss", "loss", "EQUIVALENT", "pico", "fifo", "single", "", 4, (double)NAN,
-         16},
+         16, 3},
     };
     struct har_error error = {{0}};
     cr_assert_eq(har_store_put_plan(store, entries, 4, &error), HAR_OK, "%s", error.text);
