@@ -134,9 +134,9 @@ static void add_history(void *context, int columns, char **v)
         (v[0][length] != '\0' && v[0][length] != ':')) {
         return;
     }
-    static const char *const names[] = {"entry",    "recipe",      "seed",
-                                        "outcome",  "first_check", "reached",
-                                        "detected", "detail",      "finished_at"};
+    static const char *const names[] = {"entry",       "recipe",   "seed",     "outcome",
+                                        "first_check", "reached",  "detected", "detail",
+                                        "finished_at", "reproduce"};
     json_t *const o = json_object();
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
         json_object_set_new(o, names[i], text_or_null(v[i]));
@@ -156,11 +156,12 @@ static enum har_status load_history(const char *dir, const char *id, json_t **ou
         return HAR_OK;
     }
     if (status == HAR_OK) {
-        status = har_store_query(store,
-                                 "SELECT entry, recipe, seed, outcome, first_check, reached,"
-                                 " detected, detail, finished_at FROM cases WHERE kind IN ('fault',"
-                                 " 'planted') ORDER BY finished_at",
-                                 add_history, &history, error);
+        status = har_store_query(
+            store,
+            "SELECT entry, recipe, seed, outcome, first_check, reached,"
+            " detected, detail, finished_at, reproduce FROM cases WHERE kind IN ('fault',"
+            " 'planted') ORDER BY finished_at",
+            add_history, &history, error);
     }
     har_store_close(store);
     return status;
@@ -188,7 +189,7 @@ static void print_history(json_t *history, const char *dir)
             printf(" by %s at step %s (reached %s)", text_of(o, "first_check"),
                    text_of(o, "detected"), text_of(o, "reached"));
         }
-        printf(": %s\n", text_of(o, "detail"));
+        printf(": %s\n    %s\n", text_of(o, "detail"), text_of(o, "reproduce"));
     }
 }
 

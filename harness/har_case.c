@@ -372,10 +372,12 @@ static enum har_status finish_case(struct har_case *c, struct har_error *error)
     struct loaded traces = {0};
     struct har_facts facts;
     struct har_decision decision;
+    const double start_s = har_clock_s();
     enum har_status status = load_traces(c, &traces, error);
     if (status == HAR_OK) {
         status = judge(c, &traces, &facts, error);
     }
+    const double judged_s = har_clock_s();
     if (status == HAR_OK) {
         har_outcome_decide(&facts, &decision);
         explain_death(c, &decision);
@@ -383,6 +385,11 @@ static enum har_status finish_case(struct har_case *c, struct har_error *error)
         status = store_case(c, &facts, &decision, error);
     }
     loaded_fini(&traces);
+    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
+        c->lab->children_s += c->ends[i].seconds;
+    }
+    c->lab->checks_s += judged_s - start_s;
+    c->lab->store_s += har_clock_s() - judged_s;
     return status;
 }
 

@@ -44,6 +44,7 @@ struct har_lab {
     bool keep_traces;
     bool enabled[ORC_CHECK_COUNT];
     double started_s;
+    double children_s, checks_s, store_s; /* of cases, this session: running, judging, storing */
 };
 
 /* Opens campaign, programs, recipes, database and children. Released by har_lab_close. */

@@ -343,7 +343,12 @@ enum har_status har_run_close(struct har_lab *lab, struct har_error *error)
     struct tm parts;
     gmtime_r(&clock, &parts);
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return har_store_add_session(lab->store, now, har_lab_seconds(lab), error);
+    char seconds[160];
+    snprintf(seconds, sizeof seconds, "children %.3f checks %.3f store %.3f jobs %d",
+             lab->children_s, lab->checks_s, lab->store_s, lab->pool.jobs_at_once);
+    const enum har_status status = har_store_put_text(lab->store, "cases_seconds", seconds, error);
+    return status == HAR_OK ? har_store_add_session(lab->store, now, har_lab_seconds(lab), error)
+                            : status;
 }
 
 /* Seconds of child processes the campaign still needs, by measured healthy and reference runs. */

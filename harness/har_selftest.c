@@ -56,6 +56,18 @@ static void warp_count(json_t *step)
     }
 }
 
+/* One gradient has no sketch. */
+static void warp_gone(json_t *step)
+{
+    json_t *const gradients = json_object_get(json_object_get(step, "sketch"), "gradients");
+    const char *const name = json_object_iter_key(json_object_iter(gradients));
+    if (name != NULL) {
+        char *const copy = strdup(name);
+        json_object_del(gradients, copy != NULL ? copy : "");
+        free(copy);
+    }
+}
+
 /* Changes one step as the warp says; middle and last are step numbers. */
 static void warp_step(json_t *step, enum har_warp warp, double amount, int middle, int last)
 {
@@ -66,6 +78,8 @@ static void warp_step(json_t *step, enum har_warp warp, double amount, int middl
         warp_sketch(step);
     } else if (warp == HAR_WARP_count && number == middle) {
         warp_count(step);
+    } else if (warp == HAR_WARP_gone && number == middle) {
+        warp_gone(step);
     } else if (warp == HAR_WARP_loss && number == last) {
         const double loss = json_number_value(json_object_get(step, "loss"));
         json_object_set_new(step, "loss", json_real(loss * (1.0 + amount)));
@@ -229,8 +243,8 @@ static enum har_status prepare(struct har_lab *lab, struct replay *r, const char
                                struct har_error *error)
 {
     static const enum har_warp warps[] = {HAR_WARP_nan, HAR_WARP_empty, HAR_WARP_sketch,
-                                          HAR_WARP_count};
-    static const char *const names[] = {"nan", "empty", "turned", "counted"};
+                                          HAR_WARP_count, HAR_WARP_gone};
+    static const char *const names[] = {"nan", "empty", "turned", "counted", "lacking"};
     char *folder = NULL;
     char path[2][4096];
     if (asprintf(&folder, "%s/runs/selftest", lab->out) < 0) {

@@ -4,9 +4,9 @@
 
 #include "har_lab.h"
 
-/* Replays stored traces (healthy, one with NaN, an empty one, one just above its bound, one with
- * the planted fault) through the judge with each oracle fault armed, and stores whether any verdict
- * changed. Listed apart; never part of the detection rate. */
+/* Replays stored traces (healthy, one with NaN, an empty one, one just above its bound, one that
+ * lacks a sketch, one with the planted fault) through the judge with each oracle fault armed, and
+ * stores whether any verdict changed. Listed apart; never part of the detection rate. */
 HAR_CHECKED enum har_status har_selftest_run(struct har_lab *lab, struct har_error *error);
 
 /* Makes variants of a trace. Lines of `in` (plain JSON Lines) go to `out`. Exposed for tests. */
@@ -17,6 +17,7 @@ enum har_warp {
     HAR_WARP_sketch, /* projection 3 of one o_proj gradient turned round in the middle step */
     HAR_WARP_count,  /* one gradient counts a non-finite element in the middle step, all else as it
                         was */
+    HAR_WARP_gone,  /* one gradient without a sketch in the middle step */
     HAR_WARP_COUNT
 };
 HAR_CHECKED enum har_status har_selftest_warp(const char *in, enum har_warp warp, double amount,

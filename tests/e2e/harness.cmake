@@ -7,3 +7,15 @@ set_tests_properties(harness_effect PROPERTIES LABELS full TIMEOUT 1800
                      PASS_REGULAR_EXPRESSION "template swap over the mean of [0-9]+ other faults")
 add_test(NAME harness_doctor COMMAND $<TARGET_FILE:faultline> doctor)
 set_tests_properties(harness_doctor PROPERTIES LABELS ci TIMEOUT 120)
+add_test(NAME harness_gate COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/gate.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+set_tests_properties(harness_gate PROPERTIES LABELS ci TIMEOUT 600)
+# kill -9 and full disks at random moments.
+add_test(NAME harness_moments_few COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/moments.sh ${PROJECT_BINARY_DIR}
+         ${PROJECT_SOURCE_DIR} 3)
+set_tests_properties(harness_moments_few PROPERTIES LABELS ci TIMEOUT 600)
+add_test(NAME harness_moments COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/moments.sh ${PROJECT_BINARY_DIR}
+         ${PROJECT_SOURCE_DIR} 50)
+set_tests_properties(harness_moments PROPERTIES LABELS full TIMEOUT 3600)
+# A job array on a Slurm that the test starts.
+add_test(NAME harness_slurm COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/slurm.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+set_tests_properties(harness_slurm PROPERTIES LABELS full TIMEOUT 900 SKIP_RETURN_CODE 77)
