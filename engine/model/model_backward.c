@@ -47,11 +47,13 @@ static struct k_gemm_args weight_product(const struct eng_model *m, int64_t offs
                                 .batch_inner = 1};
 }
 
-static void weight_grad(struct eng_chain *c, int64_t offset, const float *dy, const float *x,
-                        int out, int in, const char *what)
+/* labels: rows of dy whose label is ignored are 0; NULL when that is not known. */
+static void weight_grad(struct eng_chain *c, struct k_gemm_args product, const int32_t *labels,
+                        const char *what)
 {
-    const struct k_gemm_args args = weight_product(c->model, offset, dy, x, out, in);
-    eng_chain_gemm(c, &args, what);
+    product.marks = labels;
+    product.mask = labels != NULL ? K_GEMM_DEPTH_ZERO : K_GEMM_DENSE;
+    eng_chain_gemm(c, &product, what);
 }
 
 /* dx (tokens, in) = dy W, W (out, in) */
@@ -71,13 +73,12 @@ static struct k_gemm_args input_product(const struct eng_model *m, float *dx, co
                                 .batch_inner = 1};
 }
 
-/* transposed reads W as (in, out), right only in a fault. */
-static void input_grad(struct eng_chain *c, float *dx, const float *dy, int64_t offset, int out,
-                       int in, bool transposed, const char *what)
+static void input_grad(struct eng_chain *c, struct k_gemm_args product, const int32_t *labels,
+                       const char *what)
 {
-    struct k_gemm_args args = input_product(c->model, dx, dy, offset, out, in);
-    args.trans_b = transposed;
-    eng_chain_gemm(c, &args, what);
+    product.marks = labels;
+    product.mask = labels != NULL ? K_GEMM_ROWS_ZERO : K_GEMM_DENSE;
+    eng_chain_gemm(c, &product, what);
 }
 
 struct norm_grad {
@@ -129,16 +130,13 @@ static void head_backward(struct backward *b)
     const int64_t head = eng_model_head_offset(m);
     float *dnorm = eng_chain_malloc(c, stream_elements(m), "final norm gradient");
     b->dresidual = eng_chain_malloc(c, stream_elements(m), "residual gradient");
-    struct k_gemm_args weights =
-        weight_product(m, head, h->logits, h->norm, m->config.vocab, width);
-    struct k_gemm_args inputs = input_product(m, dnorm, h->logits, head, m->config.vocab, width);
-    weights.marks = inputs.marks = eng_model_marks(K_ID_xent, b->input->labels);
-    weights.mask = weights.marks != NULL ? K_GEMM_DEPTH_ZERO : K_GEMM_DENSE;
-    inputs.mask = inputs.marks != NULL ? K_GEMM_ROWS_ZERO : K_GEMM_DENSE;
+    const int32_t *labels = eng_model_marks(K_ID_xent, b->input->labels);
     if (FAULT(model_head_grad, true)) {
-        eng_chain_gemm(c, &weights, "lm_head gradient");
+        weight_grad(c, weight_product(m, head, h->logits, h->norm, m->config.vocab, width), labels,
+                    "lm_head gradient");
     }
-    eng_chain_gemm(c, &inputs, "lm_head input gradient");
+    input_grad(c, input_product(m, dnorm, h->logits, head, m->config.vocab, width), labels,
+               "lm_head input gradient");
     eng_chain_free(c, &h->logits);
     const struct norm_grad norm = {.x = h->input,
                                    .rstd = FAULT(model_final_rstd, h->rstd),
@@ -150,6 +148,16 @@ static void head_backward(struct backward *b)
     eng_model_free_head(c, h);
 }
 
+/* In the last layer no gradient comes back to a token whose label is ignored until attention mixes
+ * tokens: the labels, as long as every program on the way keeps its zeros; else NULL. */
+static const int32_t *zero_rows(const struct backward *b, int layer)
+{
+    const int32_t *labels = layer == b->chain.model->config.layers - 1 ? b->input->labels : NULL;
+    labels = eng_model_marks(K_ID_xent, labels);
+    labels = eng_model_marks(K_ID_rmsnorm_bwd, labels);
+    return eng_model_marks(K_ID_swiglu_bwd, labels);
+}
+
 static void mlp_backward(struct backward *b, int layer, struct eng_layer_saved *s)
 {
     struct eng_chain *c = &b->chain;
@@ -157,6 +165,7 @@ static void mlp_backward(struct backward *b, int layer, struct eng_layer_saved *
     const int width = m->config.width;
     const int ffn = m->config.ffn;
     const size_t ffn_elements = (size_t)m->tokens * (size_t)ffn;
+    const int32_t *labels = zero_rows(b, layer);
     const int64_t down = eng_model_layer_offset(m, layer, ENG_W_DOWN);
     const int64_t gate = eng_model_layer_offset(m, layer, ENG_W_GATE);
     float *dmlp = eng_chain_malloc(c, ffn_elements, "mlp gradient");
@@ -169,12 +178,16 @@ static void mlp_backward(struct backward *b, int layer, struct eng_layer_saved *
     const struct dev_span spans[] = {ENG_SPAN(s->gate_up, 2 * ffn_elements, DEV_READ),
                                      ENG_SPAN(dmlp, ffn_elements, DEV_READ),
                                      ENG_SPAN(dgate_up, 2 * ffn_elements, DEV_WRITE)};
-    weight_grad(c, down, b->dresidual, s->mlp, width, ffn, "down gradient");
-    input_grad(c, dmlp, b->dresidual, down, width, ffn, false, "down input gradient");
+    weight_grad(c, weight_product(m, down, b->dresidual, s->mlp, width, ffn), labels,
+                "down gradient");
+    input_grad(c, input_product(m, dmlp, b->dresidual, down, width, ffn), labels,
+               "down input gradient");
     eng_chain_launch(c, K_ID_swiglu_bwd, m->tokens, &args, ENG_SPANS(spans), "swiglu backward");
     eng_chain_free(c, &dmlp);
-    weight_grad(c, gate, dgate_up, s->mlp_norm, 2 * ffn, width, "gate and up gradient");
-    input_grad(c, dnorm, dgate_up, gate, 2 * ffn, width, false, "gate and up input gradient");
+    weight_grad(c, weight_product(m, gate, dgate_up, s->mlp_norm, 2 * ffn, width), labels,
+                "gate and up gradient");
+    input_grad(c, input_product(m, dnorm, dgate_up, gate, 2 * ffn, width), labels,
+               "gate and up input gradient");
     eng_chain_free(c, &dgate_up);
     const struct norm_grad norm = {.x = mid,
                                    .rstd = s->mlp_rstd,
@@ -305,20 +318,25 @@ static void attention_block_backward(struct backward *b, int layer, struct eng_l
     const int width = m->config.width;
     const int attn_width = m->config.heads * m->head_dim;
     const size_t tokens = (size_t)m->tokens;
+    const int32_t *labels = zero_rows(b, layer);
     const int64_t o = eng_model_layer_offset(m, layer, ENG_W_O);
     const int64_t q = eng_model_layer_offset(m, layer, ENG_W_Q);
     float *dattn = eng_chain_malloc(c, tokens * (size_t)attn_width, "attention gradient");
     float *dqkv = eng_chain_malloc(c, tokens * (size_t)m->qkv_width, "qkv gradient");
-    weight_grad(c, o, b->dresidual, s->attn, width, attn_width, "o_proj gradient");
-    input_grad(c, dattn, b->dresidual, o, width, attn_width, FAULT(model_o_proj_transposed, false),
-               "o_proj input gradient");
+    struct k_gemm_args output = input_product(m, dattn, b->dresidual, o, width, attn_width);
+    output.trans_b = FAULT(model_o_proj_transposed, false);
+    weight_grad(c, weight_product(m, o, b->dresidual, s->attn, width, attn_width), labels,
+                "o_proj gradient");
+    input_grad(c, output, labels, "o_proj input gradient");
     attention_backward(b, s, dattn, dqkv);
     if (FAULT(model_rope_backward, true)) {
         eng_model_rope(c, dqkv, b->input->positions, FAULT(model_rope_direction, -1.0f),
                        "rope backward");
     }
-    weight_grad(c, q, dqkv, s->attn_norm, m->qkv_width, width, "qkv gradient");
-    input_grad(c, dattn, dqkv, q, m->qkv_width, width, false, "qkv input gradient");
+    weight_grad(c, weight_product(m, q, dqkv, s->attn_norm, m->qkv_width, width), NULL,
+                "qkv gradient");
+    input_grad(c, input_product(m, dattn, dqkv, q, m->qkv_width, width), NULL,
+               "qkv input gradient");
     eng_chain_free(c, &dqkv);
     const struct norm_grad norm = {.x = s->input,
                                    .rstd = s->attn_rstd,
