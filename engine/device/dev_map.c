@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 /* A product walks down columns of matrices whose rows lie kilobytes apart: with small pages nearly
- * every line is in a page of its own, and the processor looks up more addresses than it can keep. */
+ * each line is in a page of its own, and the processor looks up more addresses than it can hold. */
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
 
 static size_t margin(size_t bytes)
