@@ -34,7 +34,7 @@ static const struct variant variants[] = {
      .only = "two_epochs"},
     {"hostile", "hostile.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START, .only = NULL},
     {"dated", "short.jsonl", FL_TOP "/corpus/templates/dated_turns.jinja", "<|pad|>", ENG_PACK_NEXT,
-     ENG_KEEP_START, .only = NULL},
+     ENG_KEEP_START, .only = "dated by_prefix"},
     {"hostile-plain", "hostile.jsonl", "plain", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_END,
      .only = NULL},
     {"hostile-llama2", "hostile.jsonl", "llama2", "<|pad|>", ENG_PACK_NONE, ENG_KEEP_START,
