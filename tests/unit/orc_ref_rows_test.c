@@ -315,3 +315,113 @@ Test(ref_trace, reports_what_cannot_be_written)
     cr_assert_eq(orc_ref_trace_write(trace, &error), ORC_REF_IO);
     cr_assert_eq(orc_ref_trace_close(trace, NULL), ORC_REF_OK);
 }
+
+/* Two rows filled as one step. */
+static void expect_step(enum orc_ref_packing packing, const size_t *weights, const int32_t *ids,
+                        const int32_t *labels, size_t placed)
+{
+    enum { CONTEXT = 5 };
+    const char *const files[] = {"one", "two"};
+    const struct orc_ref_rows_rule rule = {.context = CONTEXT, .packing = packing, .pad = 9,
+                                           .files = files, .weights = weights, .file_count = 2};
+    struct orc_ref_stream *const stream = orc_ref_stream_create(&documents, &rule);
+    struct orc_ref_row_log log = {0};
+    struct orc_ref_batch batch;
+    size_t filled = 0;
+    cr_assert(orc_ref_batch_init(&batch, 2, CONTEXT));
+    const struct orc_ref_place rows[] = {{&batch, 0}, {&batch, 1}};
+    cr_assert_eq(orc_ref_stream_step(stream, rows, 2, &log, &filled, NULL), ORC_REF_OK);
+    cr_assert_eq(filled, 2);
+    cr_assert_eq(log.placed_count, placed);
+    cr_assert_arr_eq(batch.ids, ids, 2 * CONTEXT * sizeof *ids);
+    cr_assert_arr_eq(batch.labels, labels, 2 * CONTEXT * sizeof *ids);
+    orc_ref_batch_fini(&batch);
+    orc_ref_row_log_fini(&log);
+    orc_ref_stream_destroy(stream);
+}
+
+Test(ref_rows, first_fit_fills_the_rows_of_a_step_together)
+{
+    expect_step(ORC_REF_FIRST_FIT, NULL, (int32_t[]){10, 11, 12, 13, 14, 30, 31, 32, 9, 9},
+                (int32_t[]){-100, 12, -100, 14, -100, 31, 32, -100, -100, -100}, 2);
+}
+
+Test(ref_rows, wrapped_rows_split_a_document_and_keep_its_label)
+{
+    /* a fills the first row; b is skipped; c follows. In a context of 4 a is split. */
+    const struct orc_ref_rows_rule rule = {.context = 4, .packing = ORC_REF_WRAPPED, .pad = 9};
+    struct orc_ref_stream *const stream = orc_ref_stream_create(&documents, &rule);
+    struct orc_ref_row_log log = {0};
+    expect_row(stream, 4, &log, (int32_t[]){10, 11, 12, 13}, (int32_t[]){-100, 12, -100, 14},
+               (int32_t[]){0, 1, 2, 3}, (int32_t[]){0, 0, 0, 0});
+    expect_row(stream, 4, &log, (int32_t[]){14, 30, 31, 32}, (int32_t[]){-100, 31, 32, -100},
+               (int32_t[]){0, 0, 1, 2}, (int32_t[]){0, 1, 1, 1});
+    cr_assert_eq(log.placed_count, 3);
+    cr_assert_eq(log.placed[1].document, &three[0]);
+    cr_assert_eq(log.placed[1].count, 1);
+    cr_assert_eq(log.split, 1);
+    orc_ref_stream_destroy(stream);
+    orc_ref_row_log_fini(&log);
+}
+
+Test(ref_rows, a_weight_repeats_the_documents_of_its_file)
+{
+    const char *const files[] = {"one", "two"};
+    const size_t weights[] = {1, 3};
+    const struct orc_ref_rows_rule rule = {.context = 10, .packing = ORC_REF_ONE_A_ROW, .files = files,
+                                           .weights = weights, .file_count = 2, .shuffle = true};
+    struct orc_ref_stream *const stream = orc_ref_stream_create(&documents, &rule);
+    struct orc_ref_row_log log = {0};
+    struct orc_ref_batch batch;
+    size_t of_c = 0;
+    bool filled;
+    cr_assert(orc_ref_batch_init(&batch, 1, 10));
+    for (size_t row = 0; row < 4; row++)
+        cr_assert_eq(fill_row(stream, &batch, &log, &filled, NULL), ORC_REF_OK);
+    for (size_t i = 0; i < log.placed_count; i++)
+        of_c += log.placed[i].document == &three[2] && log.placed[i].epoch == 0;
+    cr_assert_eq(of_c, 3);
+    orc_ref_stream_destroy(stream);
+    orc_ref_batch_fini(&batch);
+    orc_ref_row_log_fini(&log);
+}
+
+Test(ref_rows, the_cipher_is_a_permutation_of_every_size)
+{
+    enum { LARGEST = 70 };
+    for (size_t count = 1; count <= LARGEST; count++) {
+        size_t p[LARGEST];
+        unsigned char seen[LARGEST] = {0};
+        orc_ref_order_cipher(7, 1, count, p);
+        for (size_t n = 0; n < count; n++) {
+            cr_assert_lt(p[n], count);
+            cr_assert_eq(seen[p[n]]++, 0);
+        }
+    }
+}
+
+Test(ref_rows, rules_that_ask_for_an_error_name_file_and_line)
+{
+    struct orc_ref_document broken = three[0];
+    const struct orc_ref_documents only = {&broken, 1}, unlearned = {&three[1], 1};
+    const char *const files[] = {"data.jsonl"};
+    struct orc_ref_rows_rule rule = {.context = 10, .packing = ORC_REF_NEXT_FIT, .files = files,
+                                     .file_count = 1, .on_unlearned = ORC_REF_REFUSE_UNLEARNED,
+                                     .on_prefix = ORC_REF_REFUSE_PREFIX};
+    const struct orc_ref_documents *const cases[] = {&only, &unlearned};
+    static const char *const wanted[] = {"data.jsonl:1: its prompt", "data.jsonl:2: no token"};
+    broken.no_prefix = true;
+    for (size_t i = 0; i < 2; i++) {
+        struct orc_ref_stream *const stream = orc_ref_stream_create(cases[i], &rule);
+        struct orc_ref_row_log log = {0};
+        struct orc_ref_batch batch;
+        struct orc_ref_error error = {""};
+        bool filled;
+        cr_assert(orc_ref_batch_init(&batch, 1, 10));
+        cr_assert_eq(fill_row(stream, &batch, &log, &filled, &error), ORC_REF_BAD);
+        cr_assert_eq(strncmp(error.text, wanted[i], strlen(wanted[i])), 0, "%s", error.text);
+        orc_ref_batch_fini(&batch);
+        orc_ref_row_log_fini(&log);
+        orc_ref_stream_destroy(stream);
+    }
+}

@@ -1,5 +1,6 @@
 """Text stage of the second stack: strict data, spans, hostile contents, tokens by definition."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -141,6 +142,75 @@ class Data(unittest.TestCase):
         self.refuse('{"messages":[1]}', "message 0 is not an object")
         self.refuse('{"messages":[{"role":"user","content":["a"]}]}', "message 0 has no string")
         self.refuse('{"messages":[{"role":["user"],"content":"a"}]}', "message 0 has no role")
+
+
+class Formats(unittest.TestCase):
+    def messages(self, form, record):
+        return [(m["role"][0], m["content"]) for m in stage.check_messages(record, form)]
+
+    def test_each_format_means_messages(self):
+        turns = [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]
+        self.assertEqual(self.messages("sharegpt", {"conversations": turns}), [("u", "q"), ("a", "a")])
+        self.assertEqual(self.messages("sharegpt", {"conversations": turns, "system": "s"})[0], ("s", "s"))
+        self.assertEqual(self.messages("alpaca", {"instruction": "i", "input": "x", "output": "o"}),
+                         [("u", "i\nx"), ("a", "o")])
+        self.assertEqual(self.messages("alpaca", {"instruction": "i", "input": "", "output": "o", "system": "s",
+                                                  "history": [["q", "a"]]}),
+                         [("s", "s"), ("u", "q"), ("a", "a"), ("u", "i"), ("a", "o")])
+        answer = {"role": "assistant", "content": "c"}
+        for prompt in ("p", [{"role": "user", "content": "p"}]):
+            for completion in ("c", [answer]):
+                self.assertEqual(self.messages("completion", {"prompt": prompt, "completion": completion}),
+                                 [("u", "p"), ("a", "c")])
+
+    def test_other_records_are_refused(self):
+        turns = [{"from": "system", "value": "t"}, {"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]
+        cases = [("sharegpt", {"messages": []}, "conversations"),
+                 ("sharegpt", {"conversations": [{"from": "tool", "value": "x"}]}, "no from of"),
+                 ("sharegpt", {"conversations": turns, "system": "s"}, "message 1 is system"),
+                 ("alpaca", {"instruction": "i"}, "output"),
+                 ("alpaca", {"instruction": "i", "output": "o", "input": None}, "input"),
+                 ("alpaca", {"instruction": "i", "output": "o", "history": [["q"]]}, "history"),
+                 ("completion", {"prompt": "p"}, "completion"),
+                 ("completion", {"prompt": "p", "completion": []}, "not one message"),
+                 ("completion", {"prompt": [], "completion": "c"}, "message 0 is assistant")]
+        for form, record, words in cases:
+            with self.assertRaises(stage.StageError) as caught:
+                stage.check_messages(record, form)
+            self.assertIn(words, str(caught.exception))
+
+    def test_masks(self):
+        spans, starts = [(4, 8), (12, 14)], list(range(20))
+        wanted = {"assistant": lambda s: 4 <= s < 8 or 12 <= s < 14, "last": lambda s: 12 <= s < 14,
+                  "completion": lambda s: s >= 12, "all": lambda s: True}
+        for mask, rule in wanted.items():
+            self.assertEqual(stage.supervised_marks(mask, spans, starts), [int(rule(s)) for s in starts])
+            self.assertEqual(sum(stage.supervised_marks(mask, [], starts)), 20 if mask == "all" else 0)
+
+    def test_compressed_files_are_read_to_their_last_byte(self):
+        one, two = gzip.compress(b"a\nb"), gzip.compress(b"c\nd\n")
+        self.assertEqual(stage.unzip(one + two), b"a\nbc\nd\n")
+        for damaged in (one[:-1], one + b"x", one + bytes(100), one[:-5] + b"xxxxx"):
+            with self.assertRaises(stage.StageError):
+                stage.unzip(damaged)
+        packed = subprocess.run(["zstd", "-qc"], input=b"a\n", capture_output=True, check=True).stdout
+        self.assertEqual(stage.unzstd(packed + packed), b"a\na\n")
+        for damaged in (packed[:-1], packed + b"x"):
+            with self.assertRaises(stage.StageError):
+                stage.unzstd(damaged)
+
+    def test_a_prompt_that_is_no_prefix_is_told(self):
+        messages = conversation("q", "a", "r", "b")
+        for template, wanted in ((CHATML, 1),
+                                 # The first answer is dropped when it is not the last.
+                                 ("{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}:{% elif loop.last %}"
+                                  "{% generation %}{{ m.content }};{% endgeneration %}{% endif %}{% endfor %}", 0)):
+            line = stage.encode_record(stage.Renderer(template), make_tokenizer(), "last", "x", messages, True)
+            self.assertEqual(line["prefix"], wanted)
+        joined = "{% for m in messages %}{% if m.role == 'user' %}a{% else %}{% generation %}b{% endgeneration %}{% endif %}{% endfor %}"
+        line = stage.encode_record(stage.Renderer(joined), make_tokenizer([("a", "b")]), "last", "x",
+                                   conversation("q", "a"), True)
+        self.assertEqual(line["prefix"], 0, "a token reaches over the border")
 
 
 class Rendering(unittest.TestCase):
