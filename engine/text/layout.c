@@ -191,8 +191,10 @@ static void put_answer(struct eng_rendered *out, const struct shape *shape, stru
     put_literal(out, shape->answer_after);
 }
 
-const struct eng_message *eng_layout_system(const struct eng_message *messages, size_t count)
+const struct eng_message *eng_layout_system(const struct eng_message *messages, size_t count,
+                                            struct eng_message *room)
 {
+    (void)room;
     const bool has_system = count > 0 && messages[0].role == ENG_ROLE_SYSTEM;
     return FAULT(layout_system, has_system ? messages : NULL);
 }
@@ -215,7 +217,8 @@ enum eng_status eng_layout_render(enum eng_layout layout, const struct eng_messa
     out->size = out->answer_count = out->content_count = 0;
     out->out_of_memory = false;
     const bool has_system = count > 0 && messages[0].role == ENG_ROLE_SYSTEM;
-    const struct eng_message *system = eng_layout_system(messages, count);
+    struct eng_message room;
+    const struct eng_message *system = eng_layout_system(messages, count, &room);
     const char *const added = ""; /* the tokenizer adds nothing of its own */
     put_literal(out, FAULT(layout_bos, added));
     put_literal(out, shape->start);

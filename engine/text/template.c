@@ -131,7 +131,8 @@ static struct jv messages_value(eng_template *t, const struct eng_message *messa
     struct jmem *const m = &t->renderer.mem;
     const struct jv list = eng_jinja_list(m, J_LIST, count + 1);
     const bool has_system = count > 0 && messages[0].role == ENG_ROLE_SYSTEM;
-    const struct eng_message *const system = eng_layout_system(messages, count);
+    struct eng_message room;
+    const struct eng_message *const system = eng_layout_system(messages, count, &room);
     if (system != NULL) {
         eng_jinja_append(m, list, message_value(m, "system", given(t, system->content)));
     }
