@@ -9,7 +9,8 @@
     X(pad_is_eos) X(layers2) X(square) X(late_positions) X(lazy) X(pct) X(tasks) X(oom_at)         \
     X(tight) X(joined) X(decomposed) X(lanes) X(prefix_broken) X(split) X(refit) X(weighted)       \
     X(masked_last) X(masked_completion) X(cipher) X(sharegpt) X(alpaca) X(prompts)                 \
-    X(alpaca_input) X(compressed) X(members) X(dated) X(by_prefix) X(bos)
+    X(alpaca_input) X(compressed) X(members) X(dated) X(by_prefix) X(bos)                          \
+    X(composes) X(short_numbers)
 
 enum eng_feature_index {
 #define ENG_ROW_(name) ENG_FEATURE_INDEX_##name,

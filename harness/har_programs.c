@@ -107,6 +107,18 @@ void har_programs_fini(struct har_programs *programs)
     memset(programs, 0, sizeof *programs);
 }
 
+/* The module that the text stage imports from its own folder. */
+static enum har_status hash_companion(const char *text_stage, uint64_t *hash,
+                                      struct har_error *error)
+{
+    char path[4096];
+    const char *const slash = strrchr(text_stage, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash + 1 - text_stage);
+    const int length = snprintf(path, sizeof path, "%.*stext_tokenizer.py", folder, text_stage);
+    const bool there = length < (int)sizeof path && access(path, R_OK) == 0;
+    return there ? har_hash_file(path, hash, error) : HAR_OK;
+}
+
 enum har_status har_programs_hash(const struct har_programs *programs, uint64_t *hash,
                                   struct har_error *error)
 {
@@ -117,5 +129,5 @@ enum har_status har_programs_hash(const struct har_programs *programs, uint64_t 
     for (size_t i = 0; status == HAR_OK && i < sizeof files / sizeof files[0]; i++) {
         status = har_hash_file(files[i], hash, error);
     }
-    return status;
+    return status == HAR_OK ? hash_companion(programs->text_stage, hash, error) : status;
 }

@@ -86,6 +86,12 @@ static uint64_t chat_features(const struct eng_documents *d)
     if (chat->added_input) {
         features |= ENG_FEATURE_alpaca_input;
     }
+    if (eng_tokenizer_composes(d->tokenizer)) {
+        features |= ENG_FEATURE_composes;
+    }
+    if (eng_tokenizer_splits_numbers(d->tokenizer)) {
+        features |= ENG_FEATURE_short_numbers;
+    }
     for (size_t i = 0; i < chat->message_count; i++) {
         const struct eng_text content = chat->messages[i].content;
         if (eng_text_has_edge_space(content)) {

@@ -2,18 +2,19 @@
  * Called by text_encode; must not know texts, only pieces. */
 #include "bpe.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "fault.h"
 #include "growth.h"
+#include "text_utf8.h"
 
 enum {
-    CACHE_SLOTS = 8192,     /* direct-mapped: a new piece replaces the old one of its slot */
-    CACHE_PIECE_BYTES = 22, /* longer pieces are rare and not kept */
-    CACHE_IDS = 10,
+    CACHE_SLOTS_MIN = 1 << 13, /* direct-mapped: a new piece replaces the old one of its slot */
+    CACHE_SLOTS_MAX = 1 << 16,
+    CACHE_WORDS = 3, /* longer pieces are rare and not kept */
+    CACHE_PIECE_BYTES = 8 * CACHE_WORDS,
+    CACHE_IDS = 9,
     NO_RANK = -1,
     NO_NODE = -1
 };
@@ -21,11 +22,13 @@ enum {
 struct pair_slot {
     uint64_t pair; /* left << 32 | right */
     int32_t rank;  /* NO_RANK = free slot */
+    int32_t result;
 };
 
+/* One cache line. */
 struct cache_slot {
-    uint8_t size, count; /* size 0 = free slot */
-    char piece[CACHE_PIECE_BYTES];
+    uint64_t words[CACHE_WORDS]; /* with size, all of the piece */
+    uint8_t size, count;         /* size 0 = free slot */
     int32_t ids[CACHE_IDS];
 };
 
@@ -33,15 +36,17 @@ struct node {
     int32_t id;
     int32_t previous, next;
     int32_t rank; /* of the pair (this, next); NO_RANK when there is none or this node is gone */
+    int32_t result;
 };
 
 struct eng_bpe {
     int32_t byte_ids[256];
-    int32_t *results; /* by rank */
-    int32_t merge_count;
+    const struct eng_vocab *characters, *whole;
+    int32_t rank_end; /* above all ranks */
     struct pair_slot *pairs;
     uint64_t pair_mask;
     struct cache_slot *cache;
+    unsigned cache_shift; /* 64 - log2 of the slots */
     struct node *nodes;
     size_t node_capacity;
     uint64_t *heap; /* rank << 32 | node, smallest first */
@@ -65,65 +70,84 @@ static struct pair_slot *pair_find(const eng_bpe *bpe, uint64_t pair)
     return &bpe->pairs[at];
 }
 
-static enum eng_status add_merges(eng_bpe *bpe, const struct eng_bpe_merge *merges, size_t count,
+static size_t place_of(const struct eng_bpe_rules *rules, int32_t left, int32_t right)
+{
+    size_t place = 0;
+    while (rules->merges[place].left != left || rules->merges[place].right != right) {
+        place++;
+    }
+    return place;
+}
+
+static enum eng_status add_merges(eng_bpe *bpe, const struct eng_bpe_rules *rules,
                                   struct eng_error *error)
 {
-    bpe->merge_count = (int32_t)FAULT(bpe_merges_read, count);
-    for (int32_t rank = 0; rank < bpe->merge_count; rank++) {
-        const struct eng_bpe_merge *const merge = &merges[rank];
+    const size_t count = rules->merge_count;
+    const size_t used = FAULT(bpe_merges_read, count);
+    for (size_t i = 0; i < used; i++) {
+        const struct eng_bpe_merge *const merge = &rules->merges[i];
         const uint64_t pair = pair_key(merge->left, merge->right);
         struct pair_slot *const slot = pair_find(bpe, pair);
         if (slot->rank != NO_RANK) {
-            return eng_fail(error, ENG_EINPUT, "merge %d repeats merge %d", (int)rank,
-                            (int)slot->rank);
+            return eng_fail(error, ENG_EINPUT, "merge %zu repeats merge %zu", i,
+                            place_of(rules, merge->left, merge->right));
         }
-        *slot = (struct pair_slot){pair, rank};
-        bpe->results[rank] = merge->result;
+        *slot = (struct pair_slot){pair, merge->rank, merge->result};
+        bpe->rank_end = merge->rank + 1;
     }
     return ENG_OK;
 }
 
-enum eng_status eng_bpe_create(const int32_t byte_ids[256], const struct eng_bpe_merge *merges,
-                               size_t count, eng_bpe **out, struct eng_error *error)
+static bool reserve_tables(eng_bpe *bpe, size_t merge_count)
 {
-    enum eng_status status = ENG_EHOSTMEM;
-    if (count > INT32_MAX / 4) {
+    size_t slots = 16;
+    while (slots < merge_count * 2) {
+        slots *= 2;
+    }
+    size_t cache_slots = CACHE_SLOTS_MIN;
+    bpe->cache_shift = 64 - 13;
+    while (cache_slots < merge_count && cache_slots < CACHE_SLOTS_MAX) {
+        cache_slots *= 2;
+        bpe->cache_shift--;
+    }
+    bpe->pair_mask = slots - 1;
+    bpe->pairs = malloc(slots * sizeof *bpe->pairs);
+    bpe->cache = calloc(cache_slots, sizeof *bpe->cache);
+    if (bpe->pairs == NULL || bpe->cache == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < slots; i++) {
+        bpe->pairs[i] = (struct pair_slot){0, NO_RANK, 0};
+    }
+    return true;
+}
+
+enum eng_status eng_bpe_create(const struct eng_bpe_rules *rules, eng_bpe **out,
+                               struct eng_error *error)
+{
+    if (rules->merge_count > INT32_MAX / 4) {
         return eng_fail(error, ENG_EINPUT, "more merges than can be numbered");
     }
     eng_bpe *const bpe = calloc(1, sizeof *bpe);
-    if (bpe == NULL) {
-        return eng_fail(error, status, "no memory for the merges");
+    if (bpe == NULL || !reserve_tables(bpe, rules->merge_count)) {
+        eng_bpe_destroy(bpe);
+        return eng_fail(error, ENG_EHOSTMEM, "no memory for the merges");
     }
-    size_t slots = 16;
-    while (slots < count * 2) {
-        slots *= 2;
-    }
-    memcpy(bpe->byte_ids, byte_ids, sizeof bpe->byte_ids);
-    bpe->pair_mask = slots - 1;
-    bpe->pairs = malloc(slots * sizeof *bpe->pairs);
-    bpe->results = calloc(count + 1, sizeof *bpe->results);
-    bpe->cache = calloc(CACHE_SLOTS, sizeof *bpe->cache);
-    if (bpe->pairs == NULL || bpe->results == NULL || bpe->cache == NULL) {
-        eng_fail(error, status, "no memory for the merges");
-        goto done;
-    }
-    for (size_t i = 0; i < slots; i++) {
-        bpe->pairs[i] = (struct pair_slot){0, NO_RANK};
-    }
-    status = add_merges(bpe, merges, count, error);
+    memcpy(bpe->byte_ids, rules->byte_ids, sizeof bpe->byte_ids);
+    bpe->characters = rules->characters;
+    bpe->whole = rules->whole;
+    const enum eng_status status = add_merges(bpe, rules, error);
     if (status == ENG_OK) {
         *out = bpe;
-        return ENG_OK;
+    } else {
+        eng_bpe_destroy(bpe);
     }
-done:
-    eng_bpe_destroy(bpe);
     return status;
 }
 
 void eng_bpe_destroy(eng_bpe *bpe)
 {
     if (bpe != NULL) {
-        free(bpe->results);
         free(bpe->pairs);
         free(bpe->cache);
         free(bpe->nodes);
@@ -175,7 +199,10 @@ static void offer_pair(eng_bpe *bpe, int32_t at)
     struct node *const node = &bpe->nodes[at];
     node->rank = NO_RANK;
     if (node->next != NO_NODE) {
-        node->rank = pair_find(bpe, pair_key(node->id, bpe->nodes[node->next].id))->rank;
+        const struct pair_slot *const pair =
+            pair_find(bpe, pair_key(node->id, bpe->nodes[node->next].id));
+        node->rank = pair->rank;
+        node->result = pair->result;
     }
     if (node->rank != NO_RANK) {
         heap_push(bpe, merge_key(bpe, at));
@@ -186,7 +213,7 @@ static void merge_at(eng_bpe *bpe, int32_t at)
 {
     struct node *const node = &bpe->nodes[at];
     struct node *const gone = &bpe->nodes[node->next];
-    node->id = bpe->results[node->rank];
+    node->id = node->result;
     node->next = gone->next;
     gone->rank = NO_RANK;
     if (node->next != NO_NODE) {
@@ -219,15 +246,34 @@ static bool reserve(eng_bpe *bpe, size_t size)
     return true;
 }
 
+/* The tokens to begin with, into ids; returns how many. */
+static size_t first_tokens(eng_bpe *bpe, const char *piece, size_t size)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < size;) {
+        const size_t length = bpe->characters == NULL ? 0 : eng_utf8_length(piece + at, size - at);
+        const int32_t id = length == 0 ? -1 : eng_vocab_find(bpe->characters, piece + at, length);
+        if (id >= 0) {
+            bpe->ids[count++] = id;
+            at += length;
+            continue;
+        }
+        for (const size_t end = at + (length == 0 ? 1 : length); at < end; at++) {
+            bpe->ids[count++] = bpe->byte_ids[(unsigned char)piece[at]];
+        }
+    }
+    return count;
+}
+
 static size_t merge_piece(eng_bpe *bpe, const char *piece, size_t size)
 {
+    size_t count = first_tokens(bpe, piece, size);
     bpe->heap_count = 0;
-    for (size_t i = 0; i < size; i++) {
-        const bool last = i + 1 == size;
-        bpe->nodes[i] = (struct node){bpe->byte_ids[(unsigned char)piece[i]], (int32_t)i - 1,
-                                      last ? NO_NODE : (int32_t)i + 1, NO_RANK};
+    for (size_t i = 0; i < count; i++) {
+        bpe->nodes[i] = (struct node){bpe->ids[i], (int32_t)i - 1,
+                                      i + 1 == count ? NO_NODE : (int32_t)i + 1, NO_RANK, 0};
     }
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < count; i++) {
         offer_pair(bpe, (int32_t)i);
     }
     while (bpe->heap_count > 0) {
@@ -238,33 +284,84 @@ static size_t merge_piece(eng_bpe *bpe, const char *piece, size_t size)
             merge_at(bpe, at);
         }
     }
-    size_t count = 0;
+    count = 0;
     for (int32_t at = 0; at != NO_NODE; at = bpe->nodes[at].next) {
         bpe->ids[count++] = bpe->nodes[at].id;
     }
     return count;
 }
 
-enum eng_status eng_bpe_encode(eng_bpe *bpe, const char *piece, size_t size, const int32_t **ids,
-                               size_t *count, struct eng_error *error)
+static uint64_t load(const char *bytes, size_t size)
 {
-    struct cache_slot *const slot =
-        size <= CACHE_PIECE_BYTES ? &bpe->cache[XXH3_64bits(piece, size) % CACHE_SLOTS] : NULL;
-    if (slot != NULL && slot->size == size && memcmp(slot->piece, piece, size) == 0) {
-        *ids = slot->ids;
-        *count = slot->count;
-        return ENG_OK;
+    uint64_t word = 0;
+    memcpy(&word, bytes, size);
+    return word;
+}
+
+/* All bytes of a piece in words, some of them twice; with its size it has no other reading. */
+static inline void piece_words(const char *piece, size_t size, uint64_t words[CACHE_WORDS])
+{
+    words[0] = words[1] = words[2] = 0;
+    if (size >= 8) {
+        words[0] = load(piece, 8);
+        words[1] = load(piece + size - 8, 8);
+        words[2] = size > 16 ? load(piece + 8, 8) : 0;
+    } else if (size >= 4) {
+        words[0] = load(piece, 4) | load(piece + size - 4, 4) << 32;
+    } else {
+        words[0] = (uint64_t)(unsigned char)piece[0] |
+                   (uint64_t)(unsigned char)piece[size / 2] << 8 |
+                   (uint64_t)(unsigned char)piece[size - 1] << 16;
     }
+}
+
+static inline struct cache_slot *cache_slot_of(const eng_bpe *bpe, size_t size,
+                                               const uint64_t words[CACHE_WORDS])
+{
+    uint64_t hash = words[0] * 0x9E3779B97F4A7C15u;
+    hash ^= (words[1] + words[2] * 31 + size) * 0xD1B54A32D192ED03u;
+    hash ^= hash >> 32;
+    return &bpe->cache[(hash * 0x94D049BB133111EBu) >> bpe->cache_shift];
+}
+
+static enum eng_status encode_new(eng_bpe *bpe, const char *piece, size_t size, size_t *count,
+                                  struct eng_error *error)
+{
     if (size > INT32_MAX / 4 || !reserve(bpe, size)) {
         return eng_fail(error, ENG_EHOSTMEM, "no memory for a piece of %zu bytes", size);
     }
-    *count = merge_piece(bpe, piece, size);
-    *ids = bpe->ids;
-    if (slot != NULL && *count <= CACHE_IDS) {
-        slot->size = (uint8_t)size;
-        slot->count = (uint8_t)*count;
-        memcpy(slot->piece, piece, size);
-        memcpy(slot->ids, bpe->ids, *count * sizeof *bpe->ids);
+    const int32_t whole = bpe->whole == NULL ? -1 : eng_vocab_find(bpe->whole, piece, size);
+    if (whole >= 0) {
+        bpe->ids[0] = whole;
+        *count = 1;
+    } else {
+        *count = merge_piece(bpe, piece, size);
     }
     return ENG_OK;
+}
+
+enum eng_status eng_bpe_encode(eng_bpe *bpe, const char *piece, size_t size, const int32_t **ids,
+                               size_t *count, struct eng_error *error)
+{
+    uint64_t words[CACHE_WORDS];
+    struct cache_slot *slot = NULL;
+    if (size - 1 < CACHE_PIECE_BYTES) {
+        piece_words(piece, size, words);
+        slot = cache_slot_of(bpe, size, words);
+        if (slot->size == size && slot->words[0] == words[0] && slot->words[1] == words[1] &&
+            slot->words[2] == words[2]) {
+            *ids = slot->ids;
+            *count = slot->count;
+            return ENG_OK;
+        }
+    }
+    const enum eng_status status = encode_new(bpe, piece, size, count, error);
+    *ids = bpe->ids;
+    if (status == ENG_OK && slot != NULL && *count <= CACHE_IDS) {
+        memcpy(slot->words, words, sizeof words);
+        slot->size = (uint8_t)size;
+        slot->count = (uint8_t)*count;
+        memcpy(slot->ids, bpe->ids, *count * sizeof *bpe->ids);
+    }
+    return status;
 }

@@ -1,4 +1,4 @@
-/* Cuts a rendered chat at control tokens and encodes what lies between.
+/* Cuts a rendered chat at added tokens and encodes what lies between.
  * Called by tokenizer; must not know files, layouts' names or masks. */
 #include "text_encode.h"
 
@@ -15,16 +15,24 @@ static enum eng_status begin(struct eng_tokens *out)
     return ENG_OK;
 }
 
+static bool reserve(struct eng_tokens *out, size_t count)
+{
+    if (out->count + count <= out->capacity) {
+        return true;
+    }
+    struct eng_token *const items =
+        eng_grown(out->items, &out->capacity, out->count + count, sizeof *items);
+    out->items = items == NULL ? out->items : items;
+    return items != NULL;
+}
+
 static enum eng_status push(struct eng_tokens *out, int32_t id, size_t start,
                             struct eng_error *error)
 {
-    struct eng_token *const items =
-        eng_grown(out->items, &out->capacity, out->count + 1, sizeof *items);
-    if (items == NULL) {
+    if (!reserve(out, 1)) {
         return eng_fail(error, ENG_EHOSTMEM, "no memory for tokens");
     }
-    out->items = items;
-    items[out->count++] = (struct eng_token){id, (uint32_t)start};
+    out->items[out->count++] = (struct eng_token){id, (uint32_t)start};
     return ENG_OK;
 }
 
@@ -54,34 +62,76 @@ static const struct eng_control *find_control(const struct eng_encoder *encoder,
     return NULL;
 }
 
+/* An added token that is no control token, likewise, but anywhere. */
+static const struct eng_control *find_added(const struct eng_encoder *encoder,
+                                            const struct eng_rendered *text, size_t from,
+                                            size_t *at)
+{
+    const struct eng_control *const found =
+        encoder->added->count == 0 || from >= text->size
+            ? NULL
+            : eng_control_search(encoder->added, text->bytes + from, text->size - from, at);
+    *at = found == NULL ? text->size : from + *at;
+    return found;
+}
+
+/* The next control and the next added token, each found anew when it has been passed. */
+struct finder {
+    const struct eng_control *control, *added;
+    size_t control_at, added_at;
+    bool started;
+};
+
+/* The leftmost of both, at one place the longer; NULL and the text's end when there is none. */
+static const struct eng_control *find_next(const struct eng_encoder *encoder,
+                                           const struct eng_rendered *text, size_t from,
+                                           struct finder *finder, size_t *at)
+{
+    if (!finder->started || finder->control_at < from) {
+        finder->control = find_control(encoder, text, from, &finder->control_at);
+    }
+    if (!finder->started || finder->added_at < from) {
+        finder->added = find_added(encoder, text, from, &finder->added_at);
+    }
+    finder->started = true;
+    const struct eng_control *const control = finder->control;
+    const struct eng_control *const added = finder->added;
+    const bool same = control != NULL && added != NULL && finder->control_at == finder->added_at;
+    const bool second = same ? added->size > control->size : finder->added_at < finder->control_at;
+    *at = second ? finder->added_at : finder->control_at;
+    return second ? added : control;
+}
+
 static enum eng_status encode_piece(const struct eng_encoder *encoder, const char *piece,
                                     size_t size, size_t start, struct eng_tokens *out,
                                     struct eng_error *error)
 {
     const int32_t *ids = NULL;
     size_t count = 0;
-    enum eng_status status = eng_bpe_encode(encoder->bpe, piece, size, &ids, &count, error);
-    for (size_t i = 0; status == ENG_OK && i < count; i++) {
-        status = push(out, ids[i], start, error);
+    const enum eng_status status = eng_bpe_encode(encoder->bpe, piece, size, &ids, &count, error);
+    if (status != ENG_OK) {
+        return status;
+    }
+    if (!reserve(out, count)) {
+        return eng_fail(error, ENG_EHOSTMEM, "no memory for tokens");
+    }
+    struct eng_token *const items = out->items + out->count;
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (struct eng_token){ids[i], (uint32_t)start};
         start += encoder->token_bytes[ids[i]];
     }
-    return status;
+    out->count += count;
+    return ENG_OK;
 }
 
-static enum eng_status encode_between(const struct eng_encoder *encoder,
-                                      const struct eng_rendered *text, size_t from, size_t end,
-                                      struct eng_tokens *out, struct eng_error *error)
+/* Pieces and their tokens; starts are counted from the text's first byte. */
+static enum eng_status encode_pieces(const struct eng_encoder *encoder, struct eng_text text,
+                                     size_t start, struct eng_tokens *out, struct eng_error *error)
 {
-    const char *const bytes = text->bytes + from;
-    const size_t size = end - from;
-    for (size_t at = 0; at < size;) {
-        const size_t piece = eng_splitter_piece(encoder->splitter, bytes, size, at);
-        if (piece == 0) {
-            return eng_fail(error, ENG_EINTERNAL, "the split pattern failed at byte %zu of a text",
-                            from + at);
-        }
+    for (size_t at = 0; at < text.size;) {
+        const size_t piece = eng_splitter_piece(encoder->splitter, text.bytes, text.size, at);
         const enum eng_status status =
-            encode_piece(encoder, bytes + at, piece, from + at, out, error);
+            encode_piece(encoder, text.bytes + at, piece, start + at, out, error);
         if (status != ENG_OK) {
             return status;
         }
@@ -90,38 +140,61 @@ static enum eng_status encode_between(const struct eng_encoder *encoder,
     return ENG_OK;
 }
 
-/* Encodes what a normaliser before the split would leave of the text; right only in a fault. */
-__attribute__((unused)) static enum eng_status
-encode_composed(const struct eng_encoder *encoder, const struct eng_rendered *text, size_t from,
-                size_t end, struct eng_tokens *out, struct eng_error *error)
+static enum eng_status encode_normal(const struct eng_encoder *encoder,
+                                     const struct eng_normalizer *normalizer,
+                                     const struct eng_rendered *text, size_t from, size_t end,
+                                     struct eng_tokens *out, struct eng_error *error)
 {
+    const struct eng_text between = {text->bytes + from, end - from};
+    if (between.size == 0) {
+        return ENG_OK;
+    }
+    if (eng_normal_is_idle(normalizer, between)) {
+        return encode_pieces(encoder, between, from, out, error);
+    }
     const size_t before = out->count;
-    const struct eng_text composed =
-        eng_text_composed((struct eng_text){text->bytes + from, end - from});
-    if (composed.bytes == NULL) {
-        return eng_fail(error, ENG_EHOSTMEM, "no memory for a composed text");
+    struct eng_normal_text *const made = &encoder->work->text;
+    enum eng_status status = eng_normal_run(normalizer, between, encoder->work, error);
+    if (status == ENG_OK) {
+        status = encode_pieces(encoder, (struct eng_text){made->bytes, made->size}, 0, out, error);
     }
-    char *const bytes = (char *)(uintptr_t)composed.bytes;
-    const struct eng_rendered normal = {.bytes = bytes, .size = composed.size};
-    const enum eng_status status = encode_between(encoder, &normal, 0, normal.size, out, error);
     for (size_t i = before; i < out->count; i++) {
-        out->items[i].start += (uint32_t)from;
+        out->items[i].start = (uint32_t)from + made->origins[out->items[i].start];
     }
-    free(bytes);
     return status;
+}
+
+static enum eng_status encode_between(const struct eng_encoder *encoder,
+                                      const struct eng_rendered *text, size_t from, size_t end,
+                                      struct eng_tokens *out, struct eng_error *error)
+{
+    const struct eng_normalizer *const normalizer = FAULT(encode_normalizer, encoder->normalizer);
+    return encode_normal(encoder, normalizer, text, from, end, out, error);
+}
+
+/* Encodes what other steps would leave of the text; right only in a fault. */
+__attribute__((unused)) static enum eng_status
+encode_otherwise(const struct eng_encoder *encoder, enum eng_normal_kind kind,
+                 const struct eng_rendered *text, size_t from, size_t end, struct eng_tokens *out,
+                 struct eng_error *error)
+{
+    const struct eng_normalizer other = {.steps = {{.kind = kind}}, .count = 1};
+    return encode_normal(encoder, &other, text, from, end, out, error);
 }
 
 enum eng_status eng_encode_rendered(const struct eng_encoder *encoder,
                                     const struct eng_rendered *text, struct eng_tokens *out,
                                     struct eng_error *error)
 {
-    if (text->size >= UINT32_MAX) {
+    if (text->size >= UINT32_MAX / 8) {
         return eng_fail(error, ENG_EINPUT, "a rendered chat of %zu bytes is too long", text->size);
     }
+    struct finder finder = {0};
     enum eng_status status = FAULT(encode_begin, begin(out));
     for (size_t at = 0; status == ENG_OK && at < text->size;) {
         size_t control_at = 0;
-        const struct eng_control *const control = find_control(encoder, text, at, &control_at);
+        const struct eng_control *const control =
+            find_next(encoder, text, at, &finder, &control_at);
         if (control != NULL && control_at == at) {
             status = push(out, control->id, at, error);
             at += control->size;

@@ -1,4 +1,4 @@
-/* Reader of stage files (JSON Lines) and of the tokenizer's size. See ref_text.h. */
+/* Reader of stage files (JSON Lines). See ref_text.h. */
 #include "ref_text.h"
 
 #include "ref_file.h"
@@ -146,64 +146,6 @@ enum orc_ref_status orc_ref_documents_load(const char *path, size_t vocab,
     if (documents->count != count || (bytes > 0 && file[bytes - 1] != '\n'))
         status = orc_ref_fail(error, ORC_REF_BAD, "%s: the file is cut off", path);
 done:
-    free(file);
-    return status;
-}
-
-/* Counts a token and keeps the largest id; a token listed in both places counts once. */
-static bool count_token(const cJSON *id, const char *name, const cJSON *vocab, bool added,
-                        size_t *count, int32_t *largest)
-{
-    int32_t value;
-    if (!whole_number(id, 0x1p31, &value))
-        return false;
-    if (!added || cJSON_GetObjectItemCaseSensitive(vocab, name) == NULL)
-        ++*count;
-    *largest = value > *largest ? value : *largest;
-    return true;
-}
-
-enum orc_ref_status orc_ref_tokenizer_pad(const char *path, size_t vocab, const char *pad,
-                                          int32_t *pad_id, struct orc_ref_error *error)
-{
-    char *file = NULL;
-    size_t bytes = 0, count = 0;
-    int32_t largest = -1, found = -1;
-    cJSON *root = NULL;
-    bool good = true;
-    enum orc_ref_status status = orc_ref_file_read(path, &file, &bytes, error);
-    if (status != ORC_REF_OK)
-        goto done;
-    root = cJSON_ParseWithLength(file, bytes);
-    const cJSON *const model = cJSON_GetObjectItemCaseSensitive(root, "model");
-    const cJSON *const words = cJSON_GetObjectItemCaseSensitive(model, "vocab");
-    const cJSON *const added = cJSON_GetObjectItemCaseSensitive(root, "added_tokens");
-    const cJSON *item;
-    cJSON_ArrayForEach(item, words) {
-        good = good && count_token(item, item->string, words, false, &count, &largest);
-        if (good && strcmp(item->string, pad) == 0)
-            found = (int32_t)item->valuedouble;
-    }
-    cJSON_ArrayForEach(item, added) {
-        const cJSON *const name = cJSON_GetObjectItemCaseSensitive(item, "content");
-        const cJSON *const id = cJSON_GetObjectItemCaseSensitive(item, "id");
-        good = good && cJSON_IsString(name) &&
-               count_token(id, name->valuestring, words, true, &count, &largest);
-        if (good && strcmp(name->valuestring, pad) == 0)
-            found = (int32_t)id->valuedouble;
-    }
-    if (!good || !cJSON_IsObject(words))
-        status = orc_ref_fail(error, ORC_REF_BAD, "%s: not a tokenizer with model.vocab", path);
-    else if (count != vocab || (size_t)largest + 1 != vocab)
-        status = orc_ref_fail(error, ORC_REF_BAD,
-                              "%s: %zu tokens, largest id %d; the recipe's vocab is %zu", path,
-                              count, (int)largest, vocab);
-    else if (found < 0)
-        status = orc_ref_fail(error, ORC_REF_BAD, "%s: no pad token %s", path, pad);
-    else
-        *pad_id = found;
-done:
-    cJSON_Delete(root);
     free(file);
     return status;
 }

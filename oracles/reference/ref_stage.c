@@ -37,6 +37,26 @@ static enum orc_ref_status add_file(uint64_t *key, const char *path, struct orc_
     return ORC_REF_OK;
 }
 
+/* What the stage imports lies beside it, control tokens beside a file of ranks. A file that is not
+ * there adds nothing. */
+static enum orc_ref_status add_companions(uint64_t *key, const char *tokenizer,
+                                          struct orc_ref_error *error)
+{
+    static const char module[] = "text_tokenizer.py";
+    char path[4096];
+    const char *const script = script_path();
+    const char *const slash = strrchr(script, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash + 1 - script);
+    enum orc_ref_status status = ORC_REF_OK;
+    for (int i = 0; i < 2 && status == ORC_REF_OK; i++) {
+        const int length = i == 0 ? snprintf(path, sizeof path, "%.*s%s", folder, script, module)
+                                  : snprintf(path, sizeof path, "%s.special", tokenizer);
+        if (length < (int)sizeof path && access(path, F_OK) == 0)
+            status = add_file(key, path, error);
+    }
+    return status;
+}
+
 /* Hash of everything the stage's output depends on. */
 static enum orc_ref_status stage_key(const struct orc_ref_recipe *recipe,
                                      const struct orc_ref_paths *data, uint64_t *key,
@@ -52,6 +72,9 @@ static enum orc_ref_status stage_key(const struct orc_ref_recipe *recipe,
         if (status != ORC_REF_OK)
             return status;
     }
+    const enum orc_ref_status beside = add_companions(key, recipe->text.tokenizer, error);
+    if (beside != ORC_REF_OK)
+        return beside;
     for (size_t i = 0; i < data->count; i++) {
         const enum orc_ref_status status = add_file(key, data->list[i], error);
         if (status != ORC_REF_OK)

@@ -6,6 +6,7 @@
 #include "ref_error.h"
 #include "ref_recipe.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Features a document's messages have, as bits; names as in corpus/RECIPE.md. */
@@ -34,7 +35,10 @@ enum orc_ref_status orc_ref_documents_load(const char *path, size_t vocab,
                                            struct orc_ref_documents *documents,
                                            struct orc_ref_error *error) ORC_REF_MUST_USE;
 
-/* Checks that the tokenizer has exactly vocab tokens and looks up the pad token's id. */
+/* Whether the tokenizer's file is one of ranks, by its name. */
+bool orc_ref_tokenizer_is_ranks(const char *path);
+
+/* Checks that the tokenizer's ids end at vocab - 1 and looks up the pad token's id. */
 enum orc_ref_status orc_ref_tokenizer_pad(const char *path, size_t vocab, const char *pad,
                                           int32_t *pad_id,
                                           struct orc_ref_error *error) ORC_REF_MUST_USE;

@@ -2,7 +2,7 @@
 """Text stage of the second stack: chat data -> rendered text, token ids, supervised marks.
 
 Called by faultline-ref (or by hand); writes one JSON line per record, in file order. It follows
-corpus/RECIPE.md with the real Jinja2 and a byte-level BPE written from its definition. It must
+corpus/RECIPE.md with the real Jinja2 and, in text_tokenizer.py, tokenizers by definition. It must
 not know the engine: whatever the two agree on, they agree on because both read the same page.
 
 Exit codes: 0 done, 1 bad data, template or command line, 74 input or output, 130 interrupted.
@@ -18,26 +18,19 @@ import subprocess
 import sys
 import zlib
 
-import regex
 from jinja2 import TemplateError, filters, nodes, runtime
 from jinja2.exceptions import TemplateRuntimeError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-EXIT_BAD, EXIT_IO, EXIT_INTERRUPTED = 1, 74, 130
+from text_tokenizer import StageError, from_json, from_ranks
 
-# \s of the regex module is the Unicode property White_Space, as RECIPE.md asks (a test checks it).
-PIECES = regex.compile(
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+EXIT_BAD, EXIT_IO, EXIT_INTERRUPTED = 1, 74, 130
 
 NESTING_MAX = 64
 
 # What strftime_now sees: 2024-01-01 00:00:00.
 CLOCK = datetime.datetime(2024, 1, 1)
-
-
-class StageError(Exception):
-    """Input that the rules of RECIPE.md reject; the text names what and why."""
 
 
 def fnv1a(data):
@@ -643,146 +636,6 @@ class Renderer:
         return Rendered(plain, [t & 1 for t in tags], [tuple(s) for s in spans])
 
 
-# -------------------------------------------------------------------------------------- tokens
-
-def byte_characters():
-    """GPT-2's map from bytes to printable characters."""
-    keep = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    table, spare = {b: chr(b) for b in keep}, 0x100
-    for byte in range(256):
-        if byte not in table:
-            table[byte] = chr(spare)
-            spare += 1
-    return table
-
-
-def _expect(condition, cause):
-    if not condition:
-        raise StageError(cause)
-
-
-def _is_id(number):
-    return isinstance(number, float) and 0 <= number < 2**31 and number == int(number)
-
-
-class Tokenizer:
-    """Byte-level BPE with control tokens, from the text of a tokenizer.json."""
-
-    def __init__(self, description):
-        _expect(isinstance(description, dict), "the tokenizer is not an object")
-        model = description.get("model")
-        _expect(isinstance(model, dict) and model.get("type", "BPE") == "BPE", "model is not BPE")
-        for key in ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                    "byte_fallback", "ignore_merges"):
-            _expect(not model.get(key), f"model.{key} is set; RECIPE.md gives it no meaning")
-        _expect(description.get("normalizer") is None, "a normalizer is set")
-        self._check_pre_tokenizer(description.get("pre_tokenizer"))
-        self.vocab = self._ids(model.get("vocab"))
-        self.ranks = self._read_merges(model.get("merges"))
-        self.control = self._read_control(description.get("added_tokens", []))
-        self.byte_character = byte_characters()
-        self.cache = {}
-        # Longest first: the regular expression's first alternative is then the longest match.
-        ordered = sorted(self.control, key=len, reverse=True)
-        self.control_pattern = (
-            regex.compile("|".join(regex.escape(t) for t in ordered)) if ordered else None)
-
-    @staticmethod
-    def _ids(vocab):
-        _expect(isinstance(vocab, dict) and vocab, "model.vocab is not a table of tokens")
-        ids = {}
-        for token, number in vocab.items():
-            _expect(_is_id(number), f"token {token!r} has no id")
-            ids[token] = int(number)
-        _expect(len(set(ids.values())) == len(ids), "two tokens of model.vocab share an id")
-        return ids
-
-    def _read_merges(self, merges):
-        _expect(isinstance(merges, list), "model.merges is not a list")
-        ranks = {}
-        for rank, merge in enumerate(merges):
-            pair = merge.split(" ") if isinstance(merge, str) else merge
-            _expect(isinstance(pair, list) and len(pair) == 2
-                    and all(isinstance(p, str) and p for p in pair), f"merge {rank} is not a pair")
-            _expect(tuple(pair) not in ranks, f"merge {rank} is a repetition")
-            for part in (*pair, pair[0] + pair[1]):
-                _expect(part in self.vocab, f"merge {rank}: {part!r} is not in the vocabulary")
-            ranks[tuple(pair)] = rank
-        return ranks
-
-    def _read_control(self, added):
-        _expect(isinstance(added, list), "added_tokens is not a list")
-        control = {}
-        taken = {number: token for token, number in self.vocab.items()}
-        for token in added:
-            _expect(isinstance(token, dict), "an added token is not an object")
-            text, number = token.get("content"), token.get("id")
-            _expect(isinstance(text, str) and text, "an added token has no content")
-            _expect(_is_id(number), f"added token {text!r} has no id")
-            _expect(token.get("special") is True, f"added token {text!r} is not special")
-            for key in ("lstrip", "rstrip", "single_word"):
-                _expect(not token.get(key), f"added token {text!r}: {key} is set")
-            _expect(text == "".join(text.split()), f"added token {text!r} has white space")
-            _expect(text not in control, f"added token {text!r} is a repetition")
-            _expect(taken.get(int(number), text) == text, f"id of {text!r} is taken")
-            _expect(self.vocab.get(text, number) == number, f"added token {text!r} has two ids")
-            taken[int(number)] = text
-            control[text] = int(number)
-        return control
-
-    @staticmethod
-    def _check_pre_tokenizer(pre):
-        _expect(isinstance(pre, dict) and pre.get("type") == "ByteLevel",
-                "pre_tokenizer is not ByteLevel")
-        _expect(pre.get("add_prefix_space") is False, "pre_tokenizer adds a prefix space")
-        _expect(pre.get("use_regex", True) is True, "pre_tokenizer does not split")
-
-    def merge_piece(self, piece):
-        """[(token id, its length in bytes)]: lowest rank first, leftmost among equals."""
-        found = self.cache.get(piece)
-        if found is not None:
-            return found
-        parts = [self.byte_character[b] for b in piece.encode("utf-8")]
-        none = len(self.ranks)
-        rank_of = [self.ranks.get(pair, none) for pair in zip(parts, parts[1:])]
-        while rank_of:
-            best = min(rank_of)
-            if best == none:
-                break
-            at = rank_of.index(best)
-            parts[at:at + 2] = [parts[at] + parts[at + 1]]
-            del rank_of[at]
-            if at > 0:
-                rank_of[at - 1] = self.ranks.get((parts[at - 1], parts[at]), none)
-            if at < len(rank_of):
-                rank_of[at] = self.ranks.get((parts[at], parts[at + 1]), none)
-        for part in parts:
-            _expect(part in self.vocab, f"byte character {part!r} is not in the vocabulary")
-        found = [(self.vocab[p], len(p)) for p in parts]
-        self.cache[piece] = found
-        return found
-
-    def _encode_ordinary(self, text, start, ids, starts):
-        for match in PIECES.finditer(text):
-            for token, size in self.merge_piece(match.group()):
-                ids.append(token)
-                starts.append(start)
-                start += size
-        return start
-
-    def encode(self, text, shadow):
-        """Ids and first bytes. `shadow` is the text with content made unable to match."""
-        ids, starts, at, byte = [], [], 0, 0
-        for match in self.control_pattern.finditer(shadow) if self.control_pattern else ():
-            byte = self._encode_ordinary(text[at:match.start()], byte, ids, starts)
-            ids.append(self.control[match.group()])
-            starts.append(byte)
-            byte += len(match.group().encode("utf-8"))
-            at = match.end()
-        self._encode_ordinary(text[at:], byte, ids, starts)
-        return ids, starts
-
-
 # --------------------------------------------------------------------------------------- stage
 
 def byte_spans(text, spans):
@@ -853,12 +706,12 @@ def encode_record(renderer, tokenizer, mask, record_id, messages, prefix=False):
 
 
 def load_tokenizer(path):
+    if path.endswith(".tiktoken"):
+        return from_ranks(path)
     with open(path, "rb") as file:
         data = file.read()
     try:
-        tokenizer = Tokenizer(parse_json(data))
-        _expect(not any("\0" in t for t in tokenizer.control), "a control token holds U+0000")
-        return tokenizer
+        return from_json(parse_json(data))
     except StageError as e:
         raise StageError(f"{path}: {e}") from None
 

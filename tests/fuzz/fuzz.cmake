@@ -3,6 +3,9 @@
 set(FL_FUZZ_DIR ${CMAKE_CURRENT_LIST_DIR})
 add_library(fuzz_support STATIC ${FL_FUZZ_DIR}/fuzz_support.c ${FL_FUZZ_DIR}/fuzz_vocab.c)
 target_include_directories(fuzz_support PUBLIC ${FL_FUZZ_DIR})
+pkg_check_modules(SPLIT_TWIN_LIBS REQUIRED IMPORTED_TARGET libpcre2-8 libutf8proc)
+add_library(split_twin STATIC ${FL_FUZZ_DIR}/split_twin.c)
+target_link_libraries(split_twin PUBLIC fuzz_support PkgConfig::SPLIT_TWIN_LIBS)
 
 function(fl_fuzz_target name)
     cmake_parse_arguments(T "" "" "LIBS" ${ARGN})

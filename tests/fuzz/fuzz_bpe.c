@@ -25,7 +25,8 @@ static void draw_merges(struct fuzz_input *in, struct merges *m)
 {
     const size_t wanted = fuzz_byte(in) % (MERGES_MAX + 1);
     while (m->count < wanted) {
-        struct eng_bpe_merge merge = {draw_half(in, m), draw_half(in, m), 256 + (int32_t)m->count};
+        struct eng_bpe_merge merge = {draw_half(in, m), draw_half(in, m), 256 + (int32_t)m->count,
+                                      (int32_t)m->count};
         for (size_t i = 0; i < m->count; i++) {
             const struct eng_bpe_merge *const other = &m->list[i];
             m->repeated = m->repeated || (other->left == merge.left && other->right == merge.right);
@@ -92,7 +93,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         byte_ids[i] = i;
     }
     draw_merges(&in, &m);
-    const enum eng_status status = eng_bpe_create(byte_ids, m.list, m.count, &bpe, &error);
+    const struct eng_bpe_rules rules = {
+        .byte_ids = byte_ids, .merges = m.list, .merge_count = m.count};
+    const enum eng_status status = eng_bpe_create(&rules, &bpe, &error);
     fuzz_require(status == (m.repeated ? ENG_EINPUT : ENG_OK));
     const size_t left = (size_t)(in.end - in.at);
     const size_t piece = left < PIECE_MAX ? left : PIECE_MAX;

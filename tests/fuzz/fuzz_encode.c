@@ -40,7 +40,7 @@ static const char *const merge_bytes[MERGES] = {"aa", "aaa",      "ab", "bc", "a
 
 static eng_tokenizer *open_tokenizer(void)
 {
-    char text[4096] = "{\"model\":{\"vocab\":{@BYTES@";
+    char text[4096] = "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"vocab\":{@BYTES@";
     char *at = text + strlen(text);
     for (int i = 0; i < MERGES; i++) {
         at += sprintf(at, ",\"%s\":%d", merges[i][2], 256 + i);

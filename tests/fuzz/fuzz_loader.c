@@ -16,7 +16,8 @@ enum { WEIGHT_MAX = 3, ITEMS_MAX = WEIGHT_MAX * RECORDS_MAX };
 enum { SKIPPED_MAX = PLACED_MAX * 2 * ITEMS_MAX };
 
 static const char tokenizer_text[] =
-    "{\"model\":{\"vocab\":{@BYTES@,\"aa\":256,\"ab\":257,\"aaab\":258},\"merges\":[\"a a\",\"a "
+    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"vocab\":{@BYTES@,\"aa\":256,\"ab\":"
+    "257,\"aaab\":258},\"merges\":[\"a a\",\"a "
     "b\","
     "\"aa ab\"]},\"added_tokens\":[{\"content\":\"<|im_start|>\",\"id\":259,\"special\":true},"
     "{\"content\":\"<|im_end|>\",\"id\":260,\"special\":true},{\"content\":\"<|pad|>\",\"id\":261,"

@@ -2,9 +2,11 @@
 
 For corpus_test.py. Shares nothing with the engine or the oracles.
 """
+import base64
 import gzip
 import datetime
 import json
+import math
 import os
 import subprocess
 import unicodedata
@@ -19,9 +21,10 @@ END_OF_TURN = {"chatml": "<|im_end|>", "llama2": "</s>", "llama3": "<|eot_id|>",
                "plain": "<|endoftext|>"}
 # Lone surrogates cannot occur in a content, so they can mark what the template did.
 CONTENT, CONTENT_END, SPAN, SPAN_END = "\ud800", "\ud801", "\ud802", "\ud803"
-PIECE = regex.compile(
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+"
-    r"|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+")
+GPT2 = (r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+"
+        r"|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+")
+CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 MASK64 = (1 << 64) - 1
 
 
@@ -159,26 +162,45 @@ def by_prefix(source, messages, out):
 
 class Tokenizer:
     def __init__(self, path):
-        with open(path, encoding="utf-8") as file:
-            tokenizer = json.load(file)
-        self.control = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
-        self.vocab = tokenizer["model"]["vocab"]
-        self.ranks = {tuple(pair.split(" ")): rank for rank, pair in enumerate(tokenizer["model"]["merges"])}
-        self.size = len(self.vocab) + len(self.control)
         printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
         others = [byte for byte in range(256) if byte not in printable]
         self.letters = {byte: chr(byte) for byte in printable}
         self.letters.update({byte: chr(256 + index) for index, byte in enumerate(others)})
         self.cache = {}
+        if path.endswith(".cl100k.tiktoken"):
+            self._read_ranks(path)
+        else:
+            self._read_json(path)
+        self.size = len(self.vocab) + len(self.control)
+
+    def _read_json(self, path):
+        with open(path, encoding="utf-8") as file:
+            tokenizer = json.load(file)
+        self.control = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+        self.vocab = tokenizer["model"]["vocab"]
+        self.ranks = {tuple(pair.split(" ")): rank for rank, pair in enumerate(tokenizer["model"]["merges"])}
+        self.composes = tokenizer["normalizer"] is not None
+        split = tokenizer["pre_tokenizer"].get("pretokenizers")
+        self.pattern = split[0]["pattern"]["Regex"] if split else GPT2
+
+    def _read_ranks(self, path):
+        tables = []
+        for name in (path, path + ".special"):
+            with open(name, encoding="ascii") as file:
+                tables.append({base64.b64decode(line.split(" ")[0]): int(line.split(" ")[1]) for line in file})
+        self.control = {text.decode(): number for text, number in tables[1].items()}
+        self.vocab = {"".join(self.letters[byte] for byte in text): number for text, number in tables[0].items()}
+        self.ranks = {(text[:at], text[at:]): number for text, number in self.vocab.items() for at in range(1, len(text))
+                      if text[:at] in self.vocab and text[at:] in self.vocab}
+        self.composes, self.pattern = False, CL100K
 
     def piece(self, text):
         """The token texts of a piece."""
         if text not in self.cache:
             parts = [self.letters[byte] for byte in text.encode("utf-8")]
             while len(parts) > 1:
-                rank, at = min((self.ranks.get(pair, len(self.ranks)), at)
-                               for at, pair in enumerate(zip(parts, parts[1:])))
-                if rank == len(self.ranks):
+                rank, at = min((self.ranks.get(pair, math.inf), at) for at, pair in enumerate(zip(parts, parts[1:])))
+                if rank == math.inf:
                     break
                 parts[at:at + 2] = [parts[at] + parts[at + 1]]
             self.cache[text] = parts
@@ -203,16 +225,32 @@ class Tokenizer:
         return out
 
     def _encode_plain(self, rendered, text):
+        if self.composes:
+            # Good enough for our texts: marks follow what they compose with.
+            rendered = [(character, _, span) for stretch, _, span in stretches(rendered)
+                        for character in unicodedata.normalize("NFC", stretch)]
+            text = "".join(character for character, _, _ in rendered)
         spans = [span for character, _, span in rendered for _ in character.encode("utf-8")]
         out = []
         at = 0
-        for piece in PIECE.findall(text):
+        for piece in regex.findall(self.pattern, text):
             for part in self.piece(piece):
                 out.append((self.vocab[part], spans[at]))
                 self.joined |= not spans[at] and any(spans[at:at + len(part)])
                 at += len(part)
         assert at == len(spans)
         return out
+
+
+def stretches(rendered):
+    """Characters with the combining marks behind them, and what the first of each is."""
+    out = []
+    for character, content, span in rendered:
+        if out and unicodedata.combining(character):
+            out[-1] = (out[-1][0] + character, *out[-1][1:])
+        else:
+            out.append((character, content, span))
+    return out
 
 
 def scramble(z):
@@ -400,6 +438,8 @@ class Run:
             "decomposed": any(content != unicodedata.normalize("NFC", content) for content in contents),
             "joined": self.tokenizer.joined,
             "alpaca_input": self.format == "alpaca" and record.get("input", "") != "",
+            "composes": self.tokenizer.composes,
+            "short_numbers": self.tokenizer.pattern != GPT2,
         }
         self.features |= {name for name, present in named.items() if present}
 

@@ -148,6 +148,17 @@ class TokenizerFile(unittest.TestCase):
             with open(out, "rb") as again, open(path("tokenizers", self.file), "rb") as committed:
                 self.assertEqual(again.read(), committed.read())
 
+    def test_deriving_again_gives_the_same_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, name in (("composed", "clinical-composed.json"), ("ranks", "clinical.cl100k.tiktoken")):
+                subprocess.run([sys.executable, path("tokenizers", "derive.py"), kind, path("tokenizers", self.file),
+                                os.path.join(folder, name)], check=True)
+            made = sorted(os.listdir(folder))
+            self.assertEqual(len(made), 3)
+            for name in made:
+                with open(os.path.join(folder, name), "rb") as again, open(path("tokenizers", name), "rb") as committed:
+                    self.assertEqual(again.read(), committed.read(), name)
+
     def test_shape(self):
         with open(path("tokenizers", self.file), encoding="utf-8") as file:
             tokenizer = json.load(file)

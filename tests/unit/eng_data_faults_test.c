@@ -23,6 +23,7 @@ struct variant {
     enum eng_order order;
     enum eng_breach on_prefix;
     const char *other_file; /* NULL, or a second one that counts twice */
+    const char *tokenizer;  /* NULL: clinical-2k.json */
 };
 
 static const struct variant variants[] = {
@@ -39,6 +40,8 @@ static const struct variant variants[] = {
      .only = NULL},
     {"hostile-llama2", "hostile.jsonl", "llama2", "<|pad|>", ENG_PACK_NONE, ENG_KEEP_START,
      .only = NULL},
+    {"composed", "hostile.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START, .only = NULL,
+     .tokenizer = "clinical-composed.json"},
     {"wrapped", "formats/turns.jsonl", "chatml", "<|pad|>", ENG_PACK_WRAPPED, ENG_KEEP_START,
      .only = "split weighted masked_last", .format = ENG_FORMAT_SHAREGPT, .mask = ENG_MASK_LAST,
      .other_file = "formats/more_turns.zst"},
@@ -60,6 +63,7 @@ static struct outcome run(const struct variant *v, const char *fault)
     char error_text[256];
     char file[2][512];
     static const unsigned weights[] = {1, 2};
+    char tokenizer[512];
     struct eng_error error = {""};
     eng_loader *loader = NULL;
     struct outcome outcome = {0, 0};
@@ -68,8 +72,9 @@ static struct outcome run(const struct variant *v, const char *fault)
     snprintf(file[1], sizeof file[1], "%s/corpus/data/%s", FL_TOP,
              v->other_file == NULL ? "" : v->other_file);
     const char *const files[] = {file[0], file[1]};
-    struct eng_loader_options o =
-        fixture_options(files, FL_TOP "/corpus/tokenizers/clinical-2k.json");
+    snprintf(tokenizer, sizeof tokenizer, "%s/corpus/tokenizers/%s", FL_TOP,
+             v->tokenizer == NULL ? "clinical-2k.json" : v->tokenizer);
+    struct eng_loader_options o = fixture_options(files, tokenizer);
     o.file_count = v->other_file == NULL ? 1 : 2;
     o.weights = v->other_file == NULL ? NULL : weights;
     o.format = v->format;

@@ -9,8 +9,14 @@
 
 char *fixture_file(const char *text)
 {
-    char *const path = strdup("/tmp/eng_text_XXXXXX");
-    const int descriptor = mkstemp(path);
+    return fixture_named_file(text, "");
+}
+
+char *fixture_named_file(const char *text, const char *end)
+{
+    char *const path = malloc(64 + strlen(end));
+    sprintf(path, "/tmp/eng_text_XXXXXX%s", end);
+    const int descriptor = mkstemps(path, (int)strlen(end));
     const size_t size = strlen(text);
     if (descriptor < 0 || write(descriptor, text, size) != (ssize_t)size) {
         abort();
@@ -75,8 +81,9 @@ char *fixture_tokenizer(const char *const *merges, const char *const *controls,
         json_array_append_new(added, json_pack("{s:i, s:s, s:b}", "id", next++, "content",
                                                controls[i], "special", 1));
     }
-    json_t *const root = json_pack("{s:o, s:{s:s, s:o, s:o}}", "added_tokens", added, "model",
-                                   "type", "BPE", "vocab", vocab, "merges", merge_list);
+    json_t *const root = json_pack("{s:o, s:{s:s}, s:{s:s, s:o, s:o}}", "added_tokens", added,
+                                   "pre_tokenizer", "type", "ByteLevel", "model", "type", "BPE",
+                                   "vocab", vocab, "merges", merge_list);
     char *const text = json_dumps(root, JSON_COMPACT);
     char *const path = fixture_file(text);
     free(text);

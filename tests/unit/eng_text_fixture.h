@@ -10,6 +10,8 @@
 
 /* Writes text to a new file and returns its path; removed by fixture_remove. */
 char *fixture_file(const char *text);
+/* The same; the path ends as given. */
+char *fixture_named_file(const char *text, const char *end);
 void fixture_remove(char *path);
 
 /* A tokenizer of the 256 bytes (id = byte), then one token a merge, then the control tokens. Merges

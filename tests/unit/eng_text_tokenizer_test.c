@@ -138,35 +138,74 @@ static void expect_refused(const char *json, const char *cause)
     fixture_remove(path);
 }
 
+/* A tokenizer.json of one token with these members before it. */
+static void expect_members_refused(const char *members, const char *cause)
+{
+    char json[1024];
+    snprintf(json, sizeof json, "{%s, \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}",
+             members);
+    expect_refused(json, cause);
+}
+
+#define BYTE_LEVEL "\"pre_tokenizer\": {\"type\": \"ByteLevel\"}"
+
 Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
 {
     expect_refused("{", "end of file");
     expect_refused("{}", "model.vocab is missing");
-    expect_refused("{\"model\": {\"vocab\": {}}}", "model.vocab has 0 tokens");
     expect_refused("{\"model\": {\"vocab\": {\"a\": 0, \"a\": 1}}}", "duplicate");
-    expect_refused("{\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}}}", "another token has too");
-    expect_refused("{\"model\": {\"vocab\": {\"a\": 7}}}", "ids must be 0 to 0");
-    expect_refused("{\"model\": {\"vocab\": {\"a\": \"0\"}}}", "no whole number");
-    expect_refused("{\"model\": {\"vocab\": {\"a\": 0}}}", "no token '\xC4\x80' for byte 0x00");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {}}}", "a vocabulary of 0 ids");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": 0, \"b\": 0}}}",
+                   "another token has too");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": 9999999}}}",
+                   "a vocabulary of 10000000 ids");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": -1, \"b\": 3}}}",
+                   "'a' has id -1, which is out of range");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"b\": 1, \"a\": \"0\"}}}",
+                   "no whole number");
     expect_refused("{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}}}", "only BPE");
-    expect_refused("{\"model\": {\"byte_fallback\": true, \"vocab\": {\"a\": 0}}}",
-                   "byte_fallback");
-    expect_refused("{\"model\": {\"ignore_merges\": true, \"vocab\": {\"a\": 0}}}",
-                   "ignore_merges");
-    expect_refused("{\"normalizer\": {\"type\": \"NFC\"}, \"model\": {\"vocab\": {\"a\": 0}}}",
-                   "normalizer");
-    expect_refused(
-        "{\"pre_tokenizer\": {\"type\": \"Metaspace\"}, \"model\": {\"vocab\": {\"a\": 0}}}",
-        "ByteLevel");
-    expect_refused("{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true}, "
-                   "\"model\": {\"vocab\": {\"a\": 0}}}",
-                   "add_prefix_space");
-    expect_refused("{\"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", \"special\": false}], "
-                   "\"model\": {\"vocab\": {\"a\": 0}}}",
-                   "'<x>' is not special");
-    expect_refused("{\"added_tokens\": [{\"id\": 1, \"content\": \"a\", \"special\": true}], "
-                   "\"model\": {\"vocab\": {\"a\": 0}}}",
-                   "another id in model.vocab");
+    expect_refused("{\"model\": {\"dropout\": 0.1, \"vocab\": {\"a\": 0}}}", "dropout");
+    expect_refused("{\"model\": {\"new_key\": 1, \"vocab\": {\"a\": 0}}}", "model.new_key");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": 0}}}",
+                   "no token for byte 0x00");
+    expect_members_refused("\"pre_tokens\": 1", "pre_tokens is not supported");
+    expect_members_refused("\"truncation\": {\"max_length\": 1}", "truncation is not supported");
+    expect_members_refused("\"decoder\": {\"type\": \"CTC\"}", "decoder of type 'CTC'");
+    expect_members_refused("\"post_processor\": {\"type\": \"Own\"}",
+                           "post_processor of type 'Own'");
+    expect_members_refused("\"normalizer\": {\"type\": \"Lowercase\"}", "'Lowercase'");
+    expect_members_refused("\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": "
+                           "[{\"type\": \"NFC\"}, {\"type\": \"NFKC\"}]}",
+                           "'NFKC'");
+    expect_members_refused("\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": "
+                           "\"a\"}, \"content\": \"b\"}",
+                           "'Replace'");
+    expect_members_refused("\"version\": \"1.0\"", "pre_tokenizer of type '(none)'");
+    expect_members_refused("\"pre_tokenizer\": {\"type\": \"Metaspace\"}", "ByteLevel");
+    expect_members_refused("\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"use_regex\": false}",
+                           "use_regex must not be false");
+    expect_members_refused("\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": "
+                           "true}",
+                           "add_prefix_space");
+    expect_members_refused("\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": "
+                           "[{\"type\": \"Digits\"}, {\"type\": \"ByteLevel\"}]}",
+                           "a Sequence must be Split and ByteLevel");
+    expect_members_refused("\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": "
+                           "[{\"type\": \"Split\", \"pattern\": {\"Regex\": \"x+\"}, "
+                           "\"behavior\": \"Isolated\"}, {\"type\": \"ByteLevel\", "
+                           "\"use_regex\": false}]}",
+                           "the pattern 'x+'");
+    expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
+                                      "\"rstrip\": true}]",
+                           "'<x>': rstrip");
+    expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
+                                      "\"normalized\": true}], \"normalizer\": {\"type\": \"NFC\"}",
+                           "'<x>': normalized");
+    expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"a\"}]",
+                           "another id in model.vocab");
+    expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"b\"}, "
+                                      "{\"id\": 2, \"content\": \"b\"}]",
+                           "stands twice");
 }
 
 static void expect_merge_refused(const char *merge, const char *cause)

@@ -1,5 +1,6 @@
 """Text stage of the second stack: strict data, spans, hostile contents, tokens by definition."""
 
+import base64
 import gzip
 import json
 import os
@@ -14,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "oracles" / "text"))
 sys.dont_write_bytecode = True
 import text_stage as stage  # noqa: E402
+import text_tokenizer as tokens  # noqa: E402
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|pad|>", "<|im|>"]
 CHATML = (ROOT / "corpus" / "templates" / "chatml.jinja").read_text(encoding="utf-8")
@@ -22,7 +24,7 @@ WHITE_SPACE = [*range(0x9, 0xE), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B
 
 
 def tokenizer_json(merges=(), control=CONTROL):
-    vocab = {c: i for i, c in enumerate(stage.byte_characters().values())}
+    vocab = {c: i for i, c in enumerate(tokens.byte_characters().values())}
     for left, right in merges:
         vocab.setdefault(left + right, len(vocab))
     added = [{"id": len(vocab) + i, "content": c, "special": True} for i, c in enumerate(control)]
@@ -33,7 +35,7 @@ def tokenizer_json(merges=(), control=CONTROL):
 
 def make_tokenizer(merges=(), control=CONTROL):
     text = json.dumps(tokenizer_json(merges, control)).encode()
-    return stage.Tokenizer(stage.parse_json(text))
+    return tokens.from_json(stage.parse_json(text))
 
 
 def conversation(*contents, system=None):
@@ -287,12 +289,12 @@ class Rendering(unittest.TestCase):
 
 class Tokens(unittest.TestCase):
     def test_white_space_is_the_unicode_property(self):
-        space = stage.regex.compile(r"\s")
+        space = tokens.regex.compile(r"\s")
         self.assertEqual([c for c in range(0x110000) if space.match(chr(c))], WHITE_SPACE)
 
     def test_pieces_of_the_pattern(self):
         def split(text):
-            return [m.group() for m in stage.PIECES.finditer(text)]
+            return [m.group() for m in tokens.regex.finditer(tokens.PATTERNS["gpt2"], text)]
         self.assertEqual(split("I'll say  it's 42\u00b2!\n\n  x"),
                          ["I", "'ll", " say", " ", " it", "'s", " 42\u00b2", "!", "\n\n ", " x"])
         self.assertEqual(split("a   "), ["a", "   "])
@@ -321,7 +323,7 @@ class Tokens(unittest.TestCase):
     def test_pieces_span_template_and_content(self):
         tokenizer = make_tokenizer(merges=[("a", "b"), ("ab", "c")])
         line, _ = encode("a{{ messages[0].content }}c", conversation("b", "x"), tokenizer=tokenizer)
-        self.assertEqual(line["ids"], [tokenizer.vocab["abc"]])
+        self.assertEqual(line["ids"], [tokenizer.ids[b"abc"]])
 
     def test_pieces_end_at_control_tokens(self):
         line, tokenizer = encode("  <|pad|>  x", conversation("q", "a"),
@@ -342,7 +344,7 @@ class Tokens(unittest.TestCase):
         line, _ = encode("a{% generation %}{{ messages[1].content }}{% endgeneration %}d",
                          conversation("q", "bc"), tokenizer=tokenizer)
         self.assertEqual([line["ids"], line["starts"], line["supervised"]],
-                         [[tokenizer.vocab["ab"], tokenizer.vocab["cd"]], [0, 2], [0, 1]])
+                         [[tokenizer.ids[b"ab"], tokenizer.ids[b"cd"]], [0, 2], [0, 1]])
 
     def test_merging_follows_the_definition(self):
         # Ranks in no helpful order, so that a merge may make a pair that ranks lower.
@@ -359,7 +361,7 @@ class Tokens(unittest.TestCase):
             for _ in range(25):
                 piece = "".join(generator.choice(letters) for _ in range(generator.randrange(1, 14)))
                 got = [n for n, _ in tokenizer.merge_piece(piece)]
-                self.assertEqual(got, [tokenizer.vocab[p] for p in self.define(piece, pairs)])
+                self.assertEqual(got, [tokenizer.ids[p.encode()] for p in self.define(piece, pairs)])
                 compared += 1
         self.assertEqual(compared, 1000)
 
@@ -378,18 +380,67 @@ class Tokens(unittest.TestCase):
             description = tokenizer_json(merges=[("a", "b")])
             change(description)
             with self.assertRaises(stage.StageError):
-                stage.Tokenizer(stage.parse_json(json.dumps(description).encode()))
+                tokens.from_json(stage.parse_json(json.dumps(description).encode()))
         refuse(lambda d: d["model"].update(type="WordPiece"))
-        refuse(lambda d: d["model"].update(ignore_merges=True))
+        refuse(lambda d: d["model"].update(dropout=0.1))
+        refuse(lambda d: d["model"].update(new_key=1))
+        refuse(lambda d: d.update(new_key=1))
+        refuse(lambda d: d.update(truncation={}))
+        refuse(lambda d: d.update(decoder={"type": "CTC"}))
         refuse(lambda d: d["model"].update(merges=["a b", "a b"]))
         refuse(lambda d: d["model"].update(merges=["a z"]))
-        refuse(lambda d: d.update(normalizer={"type": "NFC"}))
+        refuse(lambda d: d.update(normalizer={"type": "NFKC"}))
+        refuse(lambda d: d.update(pre_tokenizer=None))
         refuse(lambda d: d.update(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}))
-        refuse(lambda d: d["added_tokens"][0].update(special=False))
         refuse(lambda d: d["added_tokens"][0].update(lstrip=True))
-        refuse(lambda d: d["added_tokens"][0].update(content="a b"))
+        refuse(lambda d: d["added_tokens"][0].update(normalized=True))
         refuse(lambda d: d["added_tokens"][0].update(id=d["added_tokens"][1]["id"]))
         refuse(lambda d: d["added_tokens"][0].update(id=0))
+
+    def test_composing_leads_back_to_the_first_byte(self):
+        description = tokenizer_json()
+        description["normalizer"] = {"type": "NFC"}
+        tokenizer = tokens.from_json(description)
+        self.assertEqual(tokenizer.encode("ae\u0301\u0302zq\u0301", "\0" * 8),
+                         ([tokenizer.ids[bytes([b])] for b in b"a\xC3\xA9\xCC\x82zq\xCC\x81"],
+                          [0, 1, 1, 1, 1, 6, 7, 8, 9]))
+        for code in (0x41, 0xAC00, 0x1100, 0x340, 0x958, 0x1F71):
+            self.assertTrue(tokens.starts_stretch(chr(code)) or code == 0x340, hex(code))
+        for code in (0x301, 0x1161, 0x11A8, 0x9BE, 0xF73, 0x344):
+            self.assertFalse(tokens.starts_stretch(chr(code)), hex(code))
+
+    def test_tokens_of_characters_fall_back_to_bytes(self):
+        vocab = {f"<0x{b:02X}>": b for b in range(256)} | {"a": 256, "\u2581": 257, "\u2581a": 258, "\u00e9": 259}
+        steps = [{"type": "Prepend", "prepend": "\u2581"},
+                 {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]
+        tokenizer = tokens.from_json({
+            "normalizer": {"type": "Sequence", "normalizers": steps}, "pre_tokenizer": None,
+            "model": {"type": "BPE", "byte_fallback": True, "vocab": vocab, "merges": ["\u2581 a"]}})
+        self.assertEqual(tokenizer.encode("z\u00e8 a", "\0" * 4), ([257, 0x7A, 0xC3, 0xA8, 258], [0, 0, 1, 2, 3]))
+
+    def test_added_tokens_that_are_not_special_are_seen_everywhere(self):
+        description = tokenizer_json()
+        description["added_tokens"] += [{"id": 260, "content": "<t>", "special": False},
+                                        {"id": 261, "content": "<t>>", "special": True}]
+        tokenizer = tokens.from_json(description)
+        self.assertEqual(tokenizer.encode("<t>>", "\0" * 4)[0], [260, 0x3E - 33])
+        self.assertEqual(tokenizer.encode("<t>>", "<t>>")[0], [261])
+
+    def test_files_of_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "x.cl100k.tiktoken")
+            lines = [f"{base64.b64encode(bytes([b])).decode()} {b}" for b in range(256)]
+            path.write_text("\n".join([*lines, "YWI= 256", "YmM= 300", "eHl6 301"]) + "\n", encoding="ascii")
+            pathlib.Path(folder, "x.cl100k.tiktoken.special").write_text("PHw+ 302\n", encoding="ascii")
+            tokenizer = tokens.from_ranks(str(path))
+            self.assertEqual((tokenizer.size, tokenizer.control), (303, {"<|>": 302}))
+            self.assertEqual(tokenizer.encode("abc xyz<|>", "\0" * 7 + "<|>"),
+                             ([256, 0x63, 0x20, 0x78, 0x79, 0x7A, 302], [0, 2, 3, 4, 5, 6, 7]))
+            for bad in ("", "YWI=", "YWI 1", "YWJ= 256", "YWI= 0256", "YWI= 255", "YQ== 256", "YWI= 256\r"):
+                path.write_text("\n".join([*lines, bad]) + "\n", encoding="ascii", newline="")
+                with self.assertRaises(stage.StageError) as caught:
+                    tokens.from_ranks(str(path))
+                self.assertTrue(str(caught.exception).startswith(f"{path}:257: "), str(caught.exception))
 
     def test_features(self):
         def features(*contents, system=None):
