@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Benchmarks: everything is measured in this run against a named peer, and printed as a ratio.
-#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|all]
+#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|tokenizer|all]
 # Elapsed times need a quiet machine; processor times also hold on a busy one.
 set -euo pipefail
-build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|all]}")
+build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|tokenizer|all]}")
 what=${2:-all}
 top=$(cd "$(dirname "$0")/../.." && pwd)
 threads=$(nproc)
@@ -28,6 +28,11 @@ bench_device() {
 bench_template() {
     echo "## Chat templates against Jinja2"
     /usr/bin/python3 "$top/tests/bench/template_peer.py" "$build/tests/template_bench" "$top/corpus" "${@}"
+}
+
+bench_tokenizer() {
+    echo "## Tokenizers against tiktoken and the native Hugging Face tokenizers (processor time of all threads)"
+    bash "$top/tests/tokens/tokens.sh" "$build" bench
 }
 
 bench_step() {
@@ -69,10 +74,10 @@ bench_twin() {
 
 case $what in
 all)
-    for what in gemm device template data step trace checks start reference twin; do bash "$0" "$build" "$what"; done
+    for what in gemm device template data tokenizer step trace checks start reference twin; do bash "$0" "$build" "$what"; done
     echo "all benchmarks: $SECONDS s"
     ;;
-gemm | device | template | step | twin | data) "bench_$what" ;;
+gemm | device | template | step | twin | data | tokenizer) "bench_$what" ;;
 trace | checks | start | reference) measure "$build" "$what" ;;
 *) echo "run.sh: unknown benchmark '$what'" >&2; exit 1 ;;
 esac
