@@ -32,12 +32,18 @@ enum har_status har_cmd_report(const struct har_options *options, struct har_err
     if (status != HAR_OK) {
         return status;
     }
-    status = har_report_format(&results, format, colour, &text, error);
+    struct har_study study;
+    if (!har_study_make(&results, &study)) {
+        har_results_fini(&results);
+        return har_fail(error, HAR_EMEMORY, "no memory for the statistics");
+    }
+    status = har_report_format(&results, &study, format, colour, &text, error);
     if (status == HAR_OK) {
-        status = har_report_write_all(&results,
+        status = har_report_write_all(&results, &study,
                                       options->out != NULL ? options->out : "faultline.out", error);
         fputs(har_text_get(&text), stdout);
     }
+    har_study_fini(&study);
     har_text_fini(&text);
     har_results_fini(&results);
     return status;

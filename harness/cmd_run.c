@@ -3,6 +3,7 @@
 
 #include "har_cmd.h"
 #include "har_gate.h"
+#include "har_null.h"
 #include "har_report.h"
 #include "har_run.h"
 #include "har_slurm.h"
@@ -113,20 +114,42 @@ static void print_bounds(void *context, int columns, char **values)
     printf("%-16s bounds: %s\n", values[0], values[1]);
 }
 
+/* A line per check, then the sentence on all of them together. */
+static void print_alarms(const struct har_summary *s)
+{
+    printf("\n%-12s %12s %13s %s\n", "check", "healthy runs", "false alarms",
+           "exact 95 % interval of the rate over the horizon");
+    for (int c = 0; c < ORC_CHECK_COUNT; c++) {
+        const struct har_alarms *const a = &s->alarms[c];
+        const struct har_interval i = har_stats_proportion(a->fired, a->runs, 0.95);
+        if (a->runs > 0) {
+            printf("%-12s %12zu %13zu %.1f to %.1f %%\n", orc_check_name((enum orc_check_id)c),
+                   a->runs, a->fired, 100.0 * i.low, 100.0 * i.high);
+        }
+    }
+}
+
 static enum har_status print_null(struct har_lab *lab, struct har_error *error)
 {
     struct har_results results;
-    enum har_status status =
-        har_store_query(lab->store, "SELECT recipe, summary FROM bounds ORDER BY recipe",
-                        print_bounds, NULL, error);
+    struct har_text cells = {0};
+    enum har_status status = har_null_text(lab->store, &cells, error);
+    fputs(har_text_get(&cells), stdout);
+    har_text_fini(&cells);
+    if (status == HAR_OK) {
+        status = har_store_query(lab->store, "SELECT recipe, summary FROM bounds ORDER BY recipe",
+                                 print_bounds, NULL, error);
+    }
     if (status == HAR_OK) {
         status = har_results_load(lab->store, &results, error);
     }
     if (status != HAR_OK) {
         return status;
     }
+    print_alarms(&results.summary);
     const struct har_summary *const s = &results.summary;
-    printf("false alarms: %zu of %zu healthy runs not used for the bounds; rate at most %.1f %% "
+    printf("all checks together: false alarms: %zu of %zu healthy runs not used for the bounds; "
+           "rate at most %.1f %% "
            "(exact, 95 %%)\n",
            s->false_alarms, s->healthy_runs, 100.0 * s->alarm_interval.high);
     if (s->false_alarms > 0) {

@@ -2,10 +2,13 @@
  * Called by har_run.c; must not know faults. */
 #include "har_calibrate.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "har_case.h"
+#include "har_curve.h"
 
 static const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
 
@@ -20,8 +23,26 @@ static enum har_status bounds_failed(const struct har_bench *bench, enum orc_sta
                     "bounds of recipe %s: %s", bench->recipe.name, cause->text);
 }
 
+/* Losses of a calibration run: the null of the alarms that reports compare. */
+static enum har_status store_curve(struct har_lab *lab, const struct har_bench *bench,
+                                   uint64_t seed, const orc_trace *healthy,
+                                   const orc_trace *reference, struct har_error *error)
+{
+    char *key = NULL;
+    char *const json = har_curve_json(healthy, healthy, reference);
+    enum har_status status = HAR_OK;
+    if (json == NULL || asprintf(&key, "calibration/%s/%" PRIu64, bench->recipe.name, seed) < 0) {
+        status = har_fail(error, HAR_EMEMORY, "no memory for a loss curve");
+    } else {
+        status = har_store_put_curve(lab->store, key, json, error);
+        free(key);
+    }
+    free(json);
+    return status;
+}
+
 /* Adds one healthy pair to a calibration. */
-static enum har_status add_pair(const struct har_bench *bench, uint64_t seed,
+static enum har_status add_pair(struct har_lab *lab, const struct har_bench *bench, uint64_t seed,
                                 orc_calibration *calibration, struct har_error *error)
 {
     struct har_artifact artifact = {
@@ -43,6 +64,9 @@ static enum har_status add_pair(const struct har_bench *bench, uint64_t seed,
         const enum orc_status added = orc_calibration_add(calibration, &pair, &cause);
         status = added == ORC_OK ? HAR_OK : bounds_failed(bench, added, &cause, error);
     }
+    if (status == HAR_OK) {
+        status = store_curve(lab, bench, seed, healthy, reference, error);
+    }
     orc_trace_free(healthy);
     orc_trace_free(reference);
     free(healthy_path);
@@ -62,7 +86,7 @@ static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har
         return har_fail(error, HAR_EMEMORY, "no memory for a calibration");
     }
     for (int i = 0; status == HAR_OK && i < lab->campaign.calibration; i++) {
-        status = add_pair(bench, har_campaign_calibration_seed(&lab->campaign, index, i),
+        status = add_pair(lab, bench, har_campaign_calibration_seed(&lab->campaign, index, i),
                           calibration, error);
     }
     enum orc_status result = ORC_OK;
@@ -79,6 +103,9 @@ static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har
         status = har_store_put_bounds(lab->store, bench->recipe.name, json,
                                       orc_bounds_summary(bench->bounds), lab->campaign.calibration,
                                       error);
+    }
+    if (status == HAR_OK) {
+        status = har_store_put_null(lab->store, bench->recipe.name, calibration, error);
     }
     free(json);
     orc_calibration_free(calibration);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "har_curve.h"
+
 static const char *const kind_names[] = {
 #define HAR_ROW_(name) #name,
     HAR_CASES(HAR_ROW_)
@@ -317,9 +319,27 @@ static const char *outcome_text(const struct har_case *c, enum har_outcome outco
     }
 }
 
-static enum har_status store_case(const struct har_case *c, const struct har_facts *facts,
+/* First stage at which the subject parts from the reference, with the campaign's bounds: what
+ * `faultline diff` would blame. False when there is nothing to compare. */
+static bool find_blame(const struct har_case *c, const struct loaded *traces,
+                       struct orc_divergence *out)
+{
+    struct orc_error ignored;
+    const orc_trace *const subject = traces->runs[HAR_ROLE_subject];
+    memset(out, 0, sizeof *out);
+    return c->kind != HAR_CASE_alarm && subject != NULL && traces->reference != NULL &&
+           c->bench->bounds != NULL &&
+           orc_diff(subject, traces->reference, c->bench->bounds, out, &ignored) == ORC_OK;
+}
+
+static enum har_status store_case(const struct har_case *c, const struct loaded *traces,
+                                  const struct har_facts *facts,
                                   const struct har_decision *decision, struct har_error *error)
 {
+    struct orc_divergence blame;
+    const bool blamed = find_blame(c, traces, &blame);
+    char *const curve =
+        har_curve_json(traces->runs[HAR_ROLE_subject], traces->healthy, traces->reference);
     struct har_run_record runs[HAR_ROLE_COUNT];
     size_t run_count = 0;
     double seconds = 0.0;
@@ -352,9 +372,12 @@ static enum har_status store_case(const struct har_case *c, const struct har_fac
         .runs = runs,
         .run_count = run_count,
         .verdicts = facts->judged ? facts->verdicts : NULL,
+        .curve = curve,
+        .blame = blamed ? &blame : NULL,
     };
     const enum har_status status = har_store_put_case(c->lab->store, &record, error);
     free(reproduce);
+    free(curve);
     return status;
 }
 
@@ -382,7 +405,7 @@ static enum har_status finish_case(struct har_case *c, struct har_error *error)
         har_outcome_decide(&facts, &decision);
         explain_death(c, &decision);
         keep_or_remove(c); /* first: what is stored as kept is there, even after kill -9 */
-        status = store_case(c, &facts, &decision, error);
+        status = store_case(c, &traces, &facts, &decision, error);
     }
     loaded_fini(&traces);
     for (int i = 0; i < HAR_ROLE_COUNT; i++) {

@@ -84,7 +84,13 @@ enum har_status har_github_summary(const struct har_results *r, enum har_status 
         har_text_add_bytes(&text, findings, strnlen(findings, HAR_GITHUB_SUMMARY_BYTES / 4));
         har_text_add(&text, "```\n\n");
     }
-    har_report_markdown(r, &text);
+    struct har_study study;
+    if (har_study_make(r, &study)) {
+        har_report_markdown(r, &study, &text);
+        har_study_fini(&study);
+    } else {
+        text.failed = true;
+    }
     FILE *const file = text.failed ? NULL : fopen(path, "abe");
     enum har_status status = HAR_OK;
     if (text.failed) {

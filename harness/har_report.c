@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "har_report_page.h"
+
 static void add_rate(const struct har_summary *s, struct har_text *out)
 {
     if (s->rate_below == 0) {
@@ -60,7 +62,68 @@ static void add_unexpected(const struct har_results *r, struct har_text *out)
     }
 }
 
-void har_report_summary(const struct har_results *r, struct har_text *out)
+static void add_checks(uint32_t mask, struct har_text *out)
+{
+    const char *comma = "";
+    for (int c = 0; c < ORC_CHECK_COUNT; c++) {
+        if ((mask >> c & 1) != 0) {
+            har_text_addf(out, "%s %s", comma, orc_check_name((enum orc_check_id)c));
+            comma = ",";
+        }
+    }
+}
+
+static void add_study(const struct har_study *s, struct har_text *out)
+{
+    if (s->count == 0) {
+        return;
+    }
+    har_text_addf(out,
+                  "mean steps to detection within %g (restricted mean, standard error): all checks "
+                  "%.2f (%.2f), loss_only %.2f (%.2f), curve %.2f (%.2f)\n",
+                  s->horizon, s->any.mean.value, s->any.mean.deviation,
+                  s->checks[ORC_CHECK_loss_only].mean.value,
+                  s->checks[ORC_CHECK_loss_only].mean.deviation,
+                  s->checks[ORC_CHECK_curve].mean.value, s->checks[ORC_CHECK_curve].mean.deviation);
+    har_text_addf(out, "smallest set of checks that detects all %zu:",
+                  har_stat_cover_count(s->masks, s->count, s->smallest));
+    add_checks(s->smallest, out);
+    har_text_add(out, "\n");
+    for (int i = 0; i < HAR_STUDY_GOALS; i++) {
+        const struct har_study_goal *const g = &s->goals[i];
+        if (g->possible && g->share >= 0.9) {
+            har_text_addf(out,
+                          "time of the cheapest set for %g %%: %.2f s a case:", 100.0 * g->share,
+                          g->cheapest_seconds);
+            add_checks(g->cheapest, out);
+            har_text_add(out, "\n");
+            break;
+        }
+    }
+    har_text_addf(out, "faults that no other subsumes: %zu, of them curve alone sees %zu\n",
+                  s->roots, s->roots_detected_by_curve);
+    if (s->alarms.faulty > 0) {
+        har_text_add(out, "alarms on the loss, faulty runs seen and false alarms:");
+        for (int m = 0; m < HAR_ALARM_METHOD_COUNT; m++) {
+            const struct har_alarm_count *const a = &s->alarms.methods[m];
+            har_text_addf(out, "%s %s %zu of %zu and %zu of %zu", m > 0 ? "," : "",
+                          har_alarm_method_name((enum har_alarm_method)m), a->detected,
+                          s->alarms.faulty, a->false_alarms, s->alarms.healthy);
+        }
+        har_text_add(out, "\n");
+    }
+    if (s->blame.n > 0) {
+        har_text_addf(
+            out,
+            "diff blames the stage where the fault first shows: %zu of %zu (%.1f %%, exact "
+            "95 %% interval %.1f to %.1f %%)\n",
+            s->blame.right, s->blame.n, 100.0 * (double)s->blame.right / (double)s->blame.n,
+            100.0 * s->blame.interval.low, 100.0 * s->blame.interval.high);
+    }
+}
+
+void har_report_summary(const struct har_results *r, const struct har_study *study,
+                        struct har_text *out)
 {
     const struct har_summary *const s = &r->summary;
     add_others(s, out);
@@ -71,6 +134,7 @@ void har_report_summary(const struct har_results *r, struct har_text *out)
     } else if (!isnan(s->median_steps)) {
         har_text_addf(out, "median steps to detection from reached: %g\n", s->median_steps);
     }
+    add_study(study, out);
     har_text_addf(out,
                   "healthy runs not used for the bounds: %zu, false alarms %zu (rate at most %.1f "
                   "%% at 95 %%)\n",
@@ -82,40 +146,73 @@ void har_report_summary(const struct har_results *r, struct har_text *out)
     har_text_addf(out, "time %.1f s\n", s->seconds);
 }
 
-enum har_status har_report_format(const struct har_results *r, const char *format, bool colour,
-                                  struct har_text *out, struct har_error *error)
+enum har_status har_report_format(const struct har_results *r, const struct har_study *study,
+                                  const char *format, bool colour, struct har_text *out,
+                                  struct har_error *error)
 {
-    if (strcmp(format, "text") == 0) {
-        har_report_text(r, colour, out);
-    } else if (strcmp(format, "json") == 0) {
-        har_report_json(r, out);
-    } else if (strcmp(format, "csv") == 0) {
-        har_report_csv(r, out);
-    } else if (strcmp(format, "junit") == 0) {
-        har_report_junit(r, out);
+    static const struct {
+        const char *name;
+        har_report_writer *write;
+    } formats[] = {{"json", har_report_json},       {"csv", har_report_csv},
+                   {"junit", har_report_junit},     {"markdown", har_report_markdown},
+                   {"stryker", har_report_stryker}, {"sarif", har_report_sarif}};
+    har_report_writer *write = NULL;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        write = strcmp(format, formats[i].name) == 0 ? formats[i].write : write;
+    }
+    if (write != NULL) {
+        write(r, study, out);
+    } else if (strcmp(format, "text") == 0) {
+        har_report_text(r, study, colour, out);
     } else {
-        return har_fail(error, HAR_EUSAGE, "--format takes text, json, csv or junit, not '%s'",
+        return har_fail(error, HAR_EUSAGE,
+                        "--format takes text, json, csv, junit, markdown, stryker or sarif, not "
+                        "'%s'",
                         format);
     }
     return out->failed ? har_fail(error, HAR_EMEMORY, "no memory for the report") : HAR_OK;
 }
 
-enum har_status har_report_write_all(const struct har_results *r, const char *dir,
-                                     struct har_error *error)
+static const struct {
+    const char *file;
+    har_report_writer *write;
+} files[] = {{"report.html", har_report_page},      {"results.json", har_report_json},
+             {"mutation.json", har_report_stryker}, {"junit.xml", har_report_junit},
+             {"missed.sarif", har_report_sarif},    {"results.csv", har_report_csv},
+             {"summary.md", har_report_markdown}};
+enum { FILE_COUNT = sizeof files / sizeof files[0] };
+
+static bool is_written(size_t index)
 {
-    static const struct {
-        const char *file;
-        void (*write)(const struct har_results *, struct har_text *);
-    } files[] = {{"results.json", har_report_json},
-                 {"junit.xml", har_report_junit},
-                 {"results.csv", har_report_csv},
-                 {"summary.md", har_report_markdown}};
+    return files[index].write != har_report_page || har_report_page_built();
+}
+
+void har_report_names(struct har_text *out)
+{
+    for (size_t i = 0; i < FILE_COUNT; i++) {
+        if (is_written(i)) {
+            har_text_addf(out, "%s, ", files[i].file);
+        }
+    }
+    har_text_add(out, "results.sqlite");
+    if (!har_report_page_built()) {
+        har_text_add(out, " (no report.html: this program was built without the page of "
+                          "harness/web, which needs npm)");
+    }
+}
+
+enum har_status har_report_write_all(const struct har_results *r, const struct har_study *study,
+                                     const char *dir, struct har_error *error)
+{
     enum har_status status = HAR_OK;
-    for (size_t i = 0; status == HAR_OK && i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; status == HAR_OK && i < FILE_COUNT; i++) {
         char path[4096];
         struct har_text text = {0};
+        if (!is_written(i)) {
+            continue;
+        }
         snprintf(path, sizeof path, "%s/%s", dir, files[i].file);
-        files[i].write(r, &text);
+        files[i].write(r, study, &text);
         status = har_text_write(&text, path, error);
         har_text_fini(&text);
     }
@@ -145,6 +242,7 @@ static enum har_status explain_status(const struct har_results *r, struct har_er
 enum har_status har_report_finish(const char *dir, bool json, struct har_error *error)
 {
     struct har_results results;
+    struct har_study study;
     struct har_text text = {0};
     har_store *store = NULL;
     enum har_status status = har_store_open(dir, &store, error);
@@ -155,16 +253,20 @@ enum har_status har_report_finish(const char *dir, bool json, struct har_error *
     if (status != HAR_OK) {
         return status;
     }
-    status = har_report_write_all(&results, dir, error);
-    if (json) {
-        har_report_json(&results, &text);
-    } else {
-        har_report_text(&results, har_report_colour(), &text);
-        har_text_addf(&text,
-                      "reports: %s/results.json, junit.xml, results.csv, summary.md, "
-                      "results.sqlite\n",
-                      dir);
+    if (!har_study_make(&results, &study)) {
+        har_results_fini(&results);
+        return har_fail(error, HAR_EMEMORY, "no memory for the statistics");
     }
+    status = har_report_write_all(&results, &study, dir, error);
+    if (json) {
+        har_report_json(&results, &study, &text);
+    } else {
+        har_report_text(&results, &study, har_report_colour(), &text);
+        har_text_addf(&text, "reports: %s/", dir);
+        har_report_names(&text);
+        har_text_add(&text, "\n");
+    }
+    har_study_fini(&study);
     fputs(har_text_get(&text), stdout);
     if (status == HAR_OK) {
         status = explain_status(&results, error);

@@ -7,21 +7,11 @@
 #include <string.h>
 
 #include "har_report.h"
-
-/* A number, or null where there is none. */
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
+#include "har_report_study.h"
 
 static json_t *step_or_null(int step, int none)
 {
     return step > none ? json_integer(step) : json_null();
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text[0] != '\0' ? json_string(text) : json_null();
 }
 
 static json_t *checks_of(const struct har_result *e)
@@ -40,11 +30,11 @@ static json_t *entry_json(const struct har_result *e)
     json_object_set_new(o, "id", json_string(e->id));
     json_object_set_new(o, "fault", json_string(e->fault));
     json_object_set_new(o, "number", json_integer(e->number));
-    json_object_set_new(o, "dose", number_or_null(e->dose));
+    json_object_set_new(o, "dose", har_report_number(e->dose));
     json_object_set_new(o, "family", json_string(mut_family_name(e->family)));
     json_object_set_new(o, "class", json_string(e->class_));
     json_object_set_new(o, "expectation", json_string(e->expectation));
-    json_object_set_new(o, "recipe", text_or_null(e->recipe));
+    json_object_set_new(o, "recipe", har_report_text_or_null(e->recipe));
     json_object_set_new(o, "schedule", json_string(e->schedule));
     json_object_set_new(o, "driver", json_string(e->driver));
     json_object_set_new(o, "horizon", json_integer(e->horizon));
@@ -59,8 +49,11 @@ static json_t *entry_json(const struct har_result *e)
     json_object_set_new(o, "checks", checks_of(e));
     json_object_set_new(o, "repeats", json_integer((json_int_t)e->repeats));
     json_object_set_new(o, "repeats_detected", json_integer((json_int_t)e->detected_repeats));
-    json_object_set_new(o, "detail", text_or_null(e->reason[0] != '\0' ? e->reason : e->detail));
-    json_object_set_new(o, "reproduce", text_or_null(e->reproduce));
+    json_object_set_new(o, "seed", json_integer((json_int_t)e->seed));
+    json_object_set_new(o, "blamed_stage", har_report_text_or_null(e->blame));
+    json_object_set_new(o, "detail",
+                        har_report_text_or_null(e->reason[0] != '\0' ? e->reason : e->detail));
+    json_object_set_new(o, "reproduce", har_report_text_or_null(e->reproduce));
     return o;
 }
 
@@ -75,14 +68,14 @@ static json_t *summary_json(const struct har_summary *s)
     }
     json_object_set_new(o, "equivalent", json_integer((json_int_t)s->equivalent));
     json_object_set_new(o, "gap", json_integer((json_int_t)s->gap));
-    json_object_set_new(o, "detection_rate", number_or_null(s->rate));
+    json_object_set_new(o, "detection_rate", har_report_number(s->rate));
     json_object_set_new(o, "detection_rate_low", json_real(s->rate_interval.low));
     json_object_set_new(o, "detection_rate_high", json_real(s->rate_interval.high));
     json_object_set_new(o, "detection_rate_of", json_integer((json_int_t)s->rate_below));
     json_object_set_new(o, "healthy_runs", json_integer((json_int_t)s->healthy_runs));
     json_object_set_new(o, "false_alarms", json_integer((json_int_t)s->false_alarms));
     json_object_set_new(o, "false_alarm_rate_high", json_real(s->alarm_interval.high));
-    json_object_set_new(o, "median_steps", number_or_null(s->median_steps));
+    json_object_set_new(o, "median_steps", har_report_number(s->median_steps));
     json_object_set_new(o, "seconds", json_real(s->seconds));
     json_t *const alone = json_object();
     for (int i = 0; i < ORC_CHECK_COUNT; i++) {
@@ -107,7 +100,8 @@ static json_t *oracle_json(const struct har_results *r)
     return list;
 }
 
-void har_report_json(const struct har_results *r, struct har_text *out)
+void har_report_json(const struct har_results *r, const struct har_study *study,
+                     struct har_text *out)
 {
     json_t *const root = json_object();
     json_t *const faults = json_array();
@@ -116,11 +110,12 @@ void har_report_json(const struct har_results *r, struct har_text *out)
     json_object_set_new(root, "campaign", json_string(r->name));
     json_object_set_new(root, "plan_hash", json_string(r->plan_hash));
     json_object_set_new(root, "provenance", provenance != NULL ? provenance : json_null());
-    json_object_set_new(root, "controls", text_or_null(r->controls));
+    json_object_set_new(root, "controls", har_report_text_or_null(r->controls));
     json_object_set_new(root, "summary", summary_json(&r->summary));
     for (size_t i = 0; i < r->count; i++) {
         json_array_append_new(faults, entry_json(&r->entries[i]));
     }
+    json_object_set_new(root, "statistics", har_report_study_json(r, study));
     json_object_set_new(root, "faults", faults);
     json_object_set_new(root, "oracle_faults", oracle_json(r));
     char *const text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
@@ -166,8 +161,10 @@ static void add_csv_row(const struct har_result *e, struct har_text *out)
     har_text_add(out, "\r\n");
 }
 
-void har_report_csv(const struct har_results *r, struct har_text *out)
+void har_report_csv(const struct har_results *r, const struct har_study *study,
+                    struct har_text *out)
 {
+    (void)study;
     har_text_add(out, "id,number,family,class,expectation,recipe,outcome,reached_step,"
                       "infected_step,detected_step,first_check");
     for (int i = 0; i < ORC_CHECK_COUNT; i++) {

@@ -79,8 +79,10 @@ static void count_suite(const struct har_results *r, enum mut_family family,
     }
 }
 
-void har_report_junit(const struct har_results *r, struct har_text *out)
+void har_report_junit(const struct har_results *r, const struct har_study *study,
+                      struct har_text *out)
 {
+    (void)study;
     har_text_add(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"");
     har_text_add_xml(out, r->name);
     har_text_add(out, "\">\n");

@@ -124,7 +124,8 @@ static void add_oracle(const struct har_results *r, struct har_text *out)
     har_text_addf(out, "  killed %zu of %zu\n", killed, r->oracle_count);
 }
 
-void har_report_text(const struct har_results *r, bool colour, struct har_text *out)
+void har_report_text(const struct har_results *r, const struct har_study *study, bool colour,
+                     struct har_text *out)
 {
     size_t widths[COLUMN_COUNT];
     measure(r, widths);
@@ -144,7 +145,7 @@ void har_report_text(const struct har_results *r, bool colour, struct har_text *
     add_explanations(r, out);
     add_oracle(r, out);
     har_text_add(out, "\n");
-    har_report_summary(r, out);
+    har_report_summary(r, study, out);
 }
 
 static void add_markdown_row(char cells[COLUMN_COUNT][CELL_MAX], struct har_text *out)
@@ -160,12 +161,13 @@ static void add_markdown_row(char cells[COLUMN_COUNT][CELL_MAX], struct har_text
 
 /* A summary stays below what CI systems show; long catalogues lose their last rows, not their sums.
  */
-void har_report_markdown(const struct har_results *r, struct har_text *out)
+void har_report_markdown(const struct har_results *r, const struct har_study *study,
+                         struct har_text *out)
 {
     enum { BYTES_MAX = 900000 };
     struct har_text sums = {0};
     char cells[COLUMN_COUNT][CELL_MAX];
-    har_report_summary(r, &sums);
+    har_report_summary(r, study, &sums);
     har_text_add(out, "## Faultline: ");
     har_text_add_markdown(out, r->name);
     har_text_add(out, "\n\n```\n");

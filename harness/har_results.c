@@ -65,8 +65,10 @@ static void load_entry(void *context, int columns, char **v)
     e->driver = copy(v[9], &l->failed);
     e->reason = copy(v[10], &l->failed);
     e->horizon = whole(v[11]);
-    e->detail = copy("", &l->failed);
-    e->reproduce = copy("", &l->failed);
+    char **const later[] = {&e->detail, &e->reproduce, &e->curve, &e->blame, &e->blame_item};
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        *later[i] = copy("", &l->failed);
+    }
     e->reached = -1;
     e->first_check = -1;
 }
@@ -99,6 +101,8 @@ static void load_case(void *context, int columns, char **v)
     struct repeats *const r = &l->repeats[index];
     struct har_result *const e = &l->results->entries[index];
     r->outcomes[r->count++] = outcome;
+    e->tried += outcome != HAR_OUTCOME_no_verdict && outcome != HAR_OUTCOME_not_reached;
+    e->seed = r->count == 1 && v[8] != NULL ? strtoull(v[8], NULL, 10) : e->seed;
     if (whole(v[2]) >= 0) {
         r->reached[r->reached_count++] = whole(v[2]);
     }
@@ -147,6 +151,7 @@ static void join_entry(struct har_result *e, struct repeats *r)
 {
     e->run = r->count > 0;
     e->repeats = r->count;
+    memcpy(e->check_fired, r->fired, sizeof e->check_fired);
     if (r->count == 0) {
         /* Without a recipe there is nothing to run; with one, the case is missing. */
         e->outcome = e->recipe[0] == '\0' ? HAR_OUTCOME_not_reached : HAR_OUTCOME_no_verdict;
@@ -210,6 +215,99 @@ static void load_seconds(void *context, int columns, char **v)
     struct har_summary *const s = context;
     (void)columns;
     s->seconds = v[0] != NULL ? strtod(v[0], NULL) : 0.0;
+}
+
+static const char *const input_names[] = {
+#define HAR_ROW_(name) #name,
+    HAR_INPUTS(HAR_ROW_)
+#undef HAR_ROW_
+};
+
+const char *har_input_name(enum har_input input)
+{
+    return input_names[input];
+}
+
+static void load_check_alarms(void *context, int columns, char **v)
+{
+    struct har_summary *const s = context;
+    enum orc_check_id check;
+    (void)columns;
+    if (v[0] != NULL && orc_check_find(v[0], &check)) {
+        s->alarms[check].runs = (size_t)whole(v[1]);
+        s->alarms[check].fired = (size_t)whole(v[2]);
+    }
+}
+
+static void load_role_seconds(void *context, int columns, char **v)
+{
+    struct har_summary *const s = context;
+    (void)columns;
+    for (int i = 0; v[0] != NULL && i < HAR_INPUT_COUNT; i++) {
+        if (strcmp(v[0], input_names[i]) == 0) {
+            s->role_seconds[i] = v[1] != NULL ? strtod(v[1], NULL) : (double)NAN;
+        }
+    }
+}
+
+/* Rows come from the last seed to the first, so the first repeat's stays. */
+static void load_curve(void *context, int columns, char **v)
+{
+    struct loading *const l = context;
+    const int index = v[0] != NULL ? entry_index(l->results, v[0]) : -1;
+    (void)columns;
+    if (index >= 0) {
+        set_text(&l->results->entries[index].curve, v[1], &l->failed);
+    }
+}
+
+/* Columns: key, kind (none for calibration), entry, outcome, reached, recipe, json. */
+static void load_losses(void *context, int columns, char **v)
+{
+    static const char prefix[] = "calibration/";
+    struct loading *const l = context;
+    const char *const kind = v[1] != NULL ? v[1] : "";
+    const bool calibration = kind[0] == '\0' && strncmp(v[0], prefix, strlen(prefix)) == 0;
+    enum har_outcome outcome = HAR_OUTCOME_no_verdict;
+    (void)columns;
+    if (!calibration && strcmp(kind, "alarm") != 0 && strcmp(kind, "fault") != 0) {
+        return;
+    }
+    struct har_losses *const list =
+        realloc(l->results->losses, (l->results->loss_count + 1) * sizeof *list);
+    if (list == NULL) {
+        l->failed = true;
+        return;
+    }
+    l->results->losses = list;
+    struct har_losses *const row = &list[l->results->loss_count++];
+    *row = (struct har_losses){.kind = HAR_LOSSES_calibration, .entry = -1};
+    if (calibration) {
+        const char *const recipe = v[0] + strlen(prefix);
+        row->recipe = strndup(recipe, strcspn(recipe, "/"));
+    } else {
+        row->kind = strcmp(kind, "alarm") == 0 ? HAR_LOSSES_alarm : HAR_LOSSES_fault;
+        row->entry = row->kind == HAR_LOSSES_fault ? entry_index(l->results, v[2]) : -1;
+        row->reached = whole(v[4]);
+        row->counted = har_outcome_find(v[3], &outcome) && outcome != HAR_OUTCOME_not_infected &&
+                       outcome != HAR_OUTCOME_not_reached;
+        row->recipe = copy(v[5], &l->failed);
+    }
+    row->json = copy(v[6], &l->failed);
+    l->failed = l->failed || row->recipe == NULL;
+}
+
+static void load_blame(void *context, int columns, char **v)
+{
+    struct loading *const l = context;
+    const int index = v[0] != NULL ? entry_index(l->results, v[0]) : -1;
+    (void)columns;
+    if (index >= 0) {
+        struct har_result *const e = &l->results->entries[index];
+        set_text(&e->blame, v[1], &l->failed);
+        e->blame_step = whole(v[2]);
+        set_text(&e->blame_item, v[3], &l->failed);
+    }
 }
 
 bool har_results_counts(const struct har_result *e)
@@ -293,8 +391,8 @@ static enum har_status load_facts(har_store *store, struct loading *l, struct ha
         har_store_row *row;
         void *context;
     } queries[] = {
-        {"SELECT entry, outcome, reached, infected, detected, first_check, detail, reproduce FROM"
-         " cases WHERE kind = 'fault' ORDER BY seed",
+        {"SELECT entry, outcome, reached, infected, detected, first_check, detail, reproduce, seed"
+         " FROM cases WHERE kind = 'fault' ORDER BY seed",
          load_case, l},
         {"SELECT cases.entry, check_name, applicable, fired, step FROM verdicts JOIN cases ON"
          " case_key = key WHERE kind = 'fault' AND outcome = 'detected'",
@@ -302,10 +400,28 @@ static enum har_status load_facts(har_store *store, struct loading *l, struct ha
         {"SELECT id, why, killed, detail FROM oracle_fault ORDER BY id", load_oracle, l},
         {"SELECT outcome, count(*) FROM cases WHERE kind = 'alarm' GROUP BY outcome", load_alarms,
          &r->summary},
+        {"SELECT check_name, sum(applicable), sum(fired) FROM verdicts JOIN cases ON case_key = key"
+         " WHERE kind = 'alarm' GROUP BY check_name",
+         load_check_alarms, &r->summary},
+        {"SELECT role, avg(seconds) FROM runs WHERE ending = 'done' GROUP BY role",
+         load_role_seconds, &r->summary},
         {"SELECT sum(seconds) FROM session", load_seconds, &r->summary},
+        {"SELECT entry, json FROM curve JOIN cases ON case_key = key WHERE kind = 'fault' ORDER BY"
+         " seed DESC",
+         load_curve, l},
+        {"SELECT entry, stage, step, item FROM blame JOIN cases ON case_key = key WHERE"
+         " kind = 'fault' ORDER BY seed DESC",
+         load_blame, l},
+        {"SELECT case_key, kind, entry, outcome, reached, recipe, json FROM curve LEFT JOIN cases "
+         "ON"
+         " case_key = key ORDER BY case_key",
+         load_losses, l},
     };
-    enum har_status status = HAR_OK;
-    for (size_t i = 0; status == HAR_OK && i < sizeof queries / sizeof queries[0]; i++) {
+    size_t count = sizeof queries / sizeof queries[0];
+    bool has = false;
+    enum har_status status = har_store_has_table(store, "blame", &has, error);
+    count -= has ? 0 : 3; /* a database of before these tables */
+    for (size_t i = 0; status == HAR_OK && i < count; i++) {
         status = har_store_query(store, queries[i].sql, queries[i].row, queries[i].context, error);
     }
     return status;
@@ -315,6 +431,9 @@ enum har_status har_results_load(har_store *store, struct har_results *out, stru
 {
     struct loading l = {.results = out};
     memset(out, 0, sizeof *out);
+    for (int i = 0; i < HAR_INPUT_COUNT; i++) {
+        out->summary.role_seconds[i] = (double)NAN;
+    }
     enum har_status status = load_texts(store, out, error);
     if (status == HAR_OK) {
         status = har_store_query(store,
@@ -347,8 +466,9 @@ void har_results_fini(struct har_results *r)
 {
     for (size_t i = 0; i < r->count; i++) {
         struct har_result *const e = &r->entries[i];
-        char *const texts[] = {e->id,     e->fault,  e->recipe, e->schedule,
-                               e->driver, e->reason, e->detail, e->reproduce};
+        char *const texts[] = {e->id,     e->fault,  e->recipe,    e->schedule,
+                               e->driver, e->reason, e->detail,    e->reproduce,
+                               e->curve,  e->blame,  e->blame_item};
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
             free(texts[k]);
         }
@@ -358,6 +478,11 @@ void har_results_fini(struct har_results *r)
         free(r->oracle[i].why);
         free(r->oracle[i].detail);
     }
+    for (size_t i = 0; i < r->loss_count; i++) {
+        free(r->losses[i].recipe);
+        free(r->losses[i].json);
+    }
+    free(r->losses);
     free(r->entries);
     free(r->oracle);
     free(r->name);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "har_outcome.h"
 #include "har_stats.h"
@@ -26,12 +27,34 @@ struct har_result {
     int check_steps[ORC_CHECK_COUNT]; /* step at which the check fired in every relevant repeat; 0
                                        */
     bool applicable[ORC_CHECK_COUNT];
+    size_t tried;                        /* repeats that reached the site and have a verdict */
+    size_t check_fired[ORC_CHECK_COUNT]; /* repeats in which the check fired */
+    uint64_t seed;                       /* of the first repeat, whose losses and blame follow */
+    char *curve;                         /* losses by step as JSON, "" = none stored */
+    char *blame, *blame_item;            /* stage `faultline diff` names first, "" = none */
+    int blame_step;
+};
+
+/* Healthy runs not used for the bounds, by check: the family is all checks together. */
+struct har_alarms {
+    size_t runs;  /* in which the check compared something */
+    size_t fired; /* of these */
 };
 
 struct har_oracle_result {
     char *id, *why, *detail;
     bool killed;
 };
+
+/* What a check may look at: roles of stored runs. */
+#define HAR_INPUTS(X) X(subject) X(reference) X(repeat) X(resumed)
+enum har_input {
+#define HAR_ROW_(name) HAR_INPUT_##name,
+    HAR_INPUTS(HAR_ROW_)
+#undef HAR_ROW_
+        HAR_INPUT_COUNT
+};
+const char *har_input_name(enum har_input input);
 
 struct har_summary {
     size_t entries, kill, equivalent, gap;
@@ -42,13 +65,27 @@ struct har_summary {
     size_t alone[ORC_CHECK_COUNT]; /* entries that this check alone would have detected */
     size_t healthy_runs, false_alarms, healthy_lost;
     struct har_interval alarm_interval;
+    struct har_alarms alarms[ORC_CHECK_COUNT];
+    double role_seconds[HAR_INPUT_COUNT]; /* mean of a run in each role, NaN = none stored */
     double
         median_steps; /* from reached; infinite when beyond the horizon, NaN when nothing counts */
     double seconds;
     size_t missing; /* cases of the plan without a stored outcome */
 };
 
+/* Losses of one run and what it was for. */
+enum har_losses_kind { HAR_LOSSES_calibration, HAR_LOSSES_alarm, HAR_LOSSES_fault };
+struct har_losses {
+    enum har_losses_kind kind;
+    int entry;    /* index of a faulty run's entry, -1 for healthy runs */
+    bool counted; /* not a faulty run without an effect */
+    int reached;
+    char *recipe, *json;
+};
+
 struct har_results {
+    struct har_losses *losses;
+    size_t loss_count;
     struct har_result *entries;
     size_t count;
     struct har_oracle_result *oracle;

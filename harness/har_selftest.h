@@ -17,7 +17,7 @@ enum har_warp {
     HAR_WARP_sketch, /* projection 3 of one o_proj gradient turned round in the middle step */
     HAR_WARP_count,  /* one gradient counts a non-finite element in the middle step, all else as it
                         was */
-    HAR_WARP_gone,  /* one gradient without a sketch in the middle step */
+    HAR_WARP_gone,   /* one gradient without a sketch in the middle step */
     HAR_WARP_COUNT
 };
 HAR_CHECKED enum har_status har_selftest_warp(const char *in, enum har_warp warp, double amount,

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "har_text.h"
+
 struct har_store {
     sqlite3 *db;
     int lock_fd; /* -1 when reading only */
@@ -37,6 +39,12 @@ static const char tables[] =
     " PRIMARY KEY(case_key, check_name));"
     "CREATE TABLE IF NOT EXISTS bounds(recipe TEXT PRIMARY KEY, json TEXT, summary TEXT,"
     " runs INTEGER);"
+    "CREATE TABLE IF NOT EXISTS null_cell(recipe TEXT, check_name TEXT, class TEXT, part TEXT,"
+    " step INTEGER, is_level INTEGER, deviations TEXT,"
+    " PRIMARY KEY(recipe, check_name, class, part, step));"
+    "CREATE TABLE IF NOT EXISTS curve(case_key TEXT PRIMARY KEY, json TEXT);"
+    "CREATE TABLE IF NOT EXISTS blame(case_key TEXT PRIMARY KEY, stage TEXT, step INTEGER,"
+    " item TEXT);"
     "CREATE TABLE IF NOT EXISTS oracle_fault(id TEXT PRIMARY KEY, why TEXT, killed INTEGER,"
     " detail TEXT);"
     "CREATE TABLE IF NOT EXISTS session(id INTEGER PRIMARY KEY AUTOINCREMENT, started_at TEXT,"
@@ -329,6 +337,70 @@ static enum har_status put_verdict(har_store *store, const char *key, enum orc_c
                      (int64_t)verdict->step, verdict->worst, (int64_t)verdict->compared, detail);
 }
 
+/* One cell at a time, until one fails. */
+struct null_writing {
+    har_store *store;
+    const char *recipe;
+    enum har_status status;
+    struct har_error *error;
+};
+
+static void put_null_cell(void *context, const struct orc_null *cell)
+{
+    struct null_writing *const w = context;
+    struct har_text values = {0};
+    char name[300];
+    if (w->status != HAR_OK) {
+        return;
+    }
+    snprintf(name, sizeof name, "%s%s%s", cell->group, cell->group[0] != '\0' ? " " : "",
+             cell->class_name);
+    for (size_t i = 0; i < cell->count; i++) {
+        har_text_addf(&values, "%s%.9g", i == 0 ? "[" : ",", cell->values[i]);
+    }
+    har_text_add(&values, cell->count > 0 ? "]" : "[]");
+    w->status = values.failed
+                    ? har_fail(w->error, HAR_EMEMORY, "no memory for the null distribution")
+                    : store_put(w->store, w->error,
+                                "INSERT OR REPLACE INTO null_cell VALUES(?,?,?,?,?,?,?)", "ttttiit",
+                                w->recipe, orc_check_name(cell->check), name, cell->part,
+                                (int64_t)cell->step, (int64_t)cell->level, har_text_get(&values));
+    har_text_fini(&values);
+}
+
+enum har_status har_store_put_null(har_store *store, const char *recipe,
+                                   const orc_calibration *calibration, struct har_error *error)
+{
+    struct null_writing w = {store, recipe, HAR_OK, error};
+    struct orc_error cause;
+    w.status = store_exec(store, "BEGIN IMMEDIATE", error);
+    if (w.status != HAR_OK) {
+        return w.status;
+    }
+    w.status = store_put(store, error, "DELETE FROM null_cell WHERE recipe = ?", "t", recipe);
+    if (w.status == HAR_OK &&
+        orc_calibration_visit(calibration, put_null_cell, &w, &cause) != ORC_OK) {
+        w.status = har_fail(error, HAR_EMEMORY, "no memory for the null distribution");
+    }
+    return store_end(store, w.status, error);
+}
+
+enum har_status har_store_put_curve(har_store *store, const char *key, const char *json,
+                                    struct har_error *error)
+{
+    return store_put(store, error, "INSERT OR REPLACE INTO curve VALUES(?,?)", "tt", key, json);
+}
+
+static enum har_status put_blame(har_store *store, const char *key, const struct orc_divergence *d,
+                                 struct har_error *error)
+{
+    char item[sizeof d->item];
+    snprintf(item, sizeof item, "%s", d->item);
+    har_text_clean(item);
+    return store_put(store, error, "INSERT OR REPLACE INTO blame VALUES(?,?,?,?)", "ttit", key,
+                     d->found ? d->stage : "", (int64_t)d->step, d->found ? item : "");
+}
+
 enum har_status har_store_put_case(har_store *store, const struct har_case_record *r,
                                    struct har_error *error)
 {
@@ -352,7 +424,25 @@ enum har_status har_store_put_case(har_store *store, const struct har_case_recor
     for (int i = 0; status == HAR_OK && r->verdicts != NULL && i < ORC_CHECK_COUNT; i++) {
         status = put_verdict(store, r->key, (enum orc_check_id)i, &r->verdicts[i], error);
     }
+    if (status == HAR_OK && r->curve != NULL) {
+        status = har_store_put_curve(store, r->key, r->curve, error);
+    }
+    if (status == HAR_OK && r->blame != NULL) {
+        status = put_blame(store, r->key, r->blame, error);
+    }
     return store_end(store, status, error);
+}
+
+enum har_status har_store_has_table(har_store *store, const char *name, bool *has,
+                                    struct har_error *error)
+{
+    char *text = NULL;
+    const enum har_status status =
+        store_get(store, "SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?", name,
+                  NULL, &text, error);
+    *has = text != NULL;
+    free(text);
+    return status;
 }
 
 enum har_status har_store_find_case(har_store *store, const char *key, bool *found, char **outcome,
@@ -427,6 +517,9 @@ static enum har_status copy_shard(har_store *store, const char *dir, struct har_
         " seconds, peak_kb FROM part.runs ORDER BY id;"
         "INSERT OR IGNORE INTO cases SELECT * FROM part.cases;"
         "INSERT OR IGNORE INTO verdicts SELECT * FROM part.verdicts;"
+        "INSERT OR IGNORE INTO curve SELECT * FROM part.curve;"
+        "INSERT OR IGNORE INTO blame SELECT * FROM part.blame;"
+        "INSERT OR IGNORE INTO null_cell SELECT * FROM part.null_cell;"
         "INSERT OR IGNORE INTO bounds SELECT * FROM part.bounds;"
         "INSERT OR IGNORE INTO oracle_fault SELECT * FROM part.oracle_fault;"
         "INSERT INTO session(started_at, seconds) SELECT started_at, seconds FROM part.session;";

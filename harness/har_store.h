@@ -57,6 +57,8 @@ struct har_case_record {
     const struct har_run_record *runs;
     size_t run_count;
     const struct orc_verdict *verdicts; /* ORC_CHECK_COUNT or NULL */
+    const char *curve;                  /* losses as har_curve_json writes them, NULL = none */
+    const struct orc_divergence *blame; /* subject against reference, NULL = not compared */
 };
 HAR_CHECKED enum har_status
 har_store_put_case(har_store *store, const struct har_case_record *record, struct har_error *error);
@@ -76,6 +78,17 @@ HAR_CHECKED enum har_status har_store_get_bounds(har_store *store, const char *r
 HAR_CHECKED enum har_status har_store_put_oracle_fault(har_store *store, const char *id,
                                                        const char *why, bool killed,
                                                        const char *detail, struct har_error *error);
+/* The null distribution of one recipe, per check, tensor class and step; replaces what was there.
+ * The calibration is finished. */
+HAR_CHECKED enum har_status har_store_put_null(har_store *store, const char *recipe,
+                                               const orc_calibration *calibration,
+                                               struct har_error *error);
+/* Losses of a run that is no case of its own, e.g. of calibration. */
+HAR_CHECKED enum har_status har_store_put_curve(har_store *store, const char *key, const char *json,
+                                                struct har_error *error);
+/* Whether a table is there: databases of earlier versions lack some. */
+HAR_CHECKED enum har_status har_store_has_table(har_store *store, const char *name, bool *has,
+                                                struct har_error *error);
 /* Adds to the wall time the campaign has taken so far. */
 HAR_CHECKED enum har_status har_store_add_session(har_store *store, const char *started_at,
                                                   double seconds, struct har_error *error);

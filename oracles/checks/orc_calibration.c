@@ -427,3 +427,38 @@ enum orc_status orc_calibration_finish(orc_calibration *calibration, orc_bounds 
     *out = bounds;
     return ORC_OK;
 }
+
+/* The cells of one class, whose samples are sorted by step. values holds a number a run. */
+static void visit_class(const struct orc_class *class_, const struct samples *list, double *values,
+                        orc_null_visit *visit, void *context)
+{
+    for (size_t begin = 0; begin < list->count;) {
+        struct orc_null cell = {.check = class_->key.check,
+                                .group = class_->key.group,
+                                .class_name = class_->key.name,
+                                .part = class_->key.part,
+                                .step = list->items[begin].step,
+                                .level = class_->key.level,
+                                .values = values};
+        for (; begin < list->count && list->items[begin].step == cell.step; begin++) {
+            const struct sample *sample = &list->items[begin];
+            values[cell.count++] = cell.level ? sample->sum / (double)sample->count : sample->max;
+        }
+        visit(context, &cell);
+    }
+}
+
+enum orc_status orc_calibration_visit(const orc_calibration *calibration, orc_null_visit *visit,
+                                      void *context, struct orc_error *error)
+{
+    double *values = calloc(calibration->runs + 1, sizeof *values);
+    if (values == NULL) {
+        return orc_fail(ORC_EMEMORY, error, "host memory exhausted");
+    }
+    for (size_t i = 0; i < calibration->classes.count; i++) {
+        visit_class(&calibration->classes.items[i], &calibration->samples[i], values, visit,
+                    context);
+    }
+    free(values);
+    return ORC_OK;
+}

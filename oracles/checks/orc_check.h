@@ -108,6 +108,22 @@ ORC_CHECKED enum orc_status orc_calibration_add(orc_calibration *calibration,
                                                 const struct orc_case *c, struct orc_error *error);
 ORC_CHECKED enum orc_status orc_calibration_finish(orc_calibration *calibration, orc_bounds **out,
                                                    struct orc_error *error);
+/* What healthy runs deviated by in one class of tensors at one step: the null distribution. */
+struct orc_null {
+    enum orc_check_id check;
+    const char *group,
+        *class_name;      /* "gradients", "model.layers.*.mlp.up_proj.weight"; may be "" */
+    const char *part;     /* "norm", "projection", "loss", ... */
+    int step;             /* 0 = one scale for all steps */
+    bool level;           /* values are levels, not deviations */
+    const double *values; /* one per run: its largest; count of them */
+    size_t count;
+};
+typedef void orc_null_visit(void *context, const struct orc_null *cell);
+/* Calls visit for every class and step, after orc_calibration_finish. */
+ORC_CHECKED enum orc_status orc_calibration_visit(const orc_calibration *calibration,
+                                                  orc_null_visit *visit, void *context,
+                                                  struct orc_error *error);
 ORC_CHECKED enum orc_status orc_bounds_write(const orc_bounds *bounds,
                                              char **json_text); /* caller frees */
 ORC_CHECKED enum orc_status orc_bounds_parse(const char *json_text, orc_bounds **out,

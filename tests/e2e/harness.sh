@@ -138,6 +138,13 @@ cmp -s "$work/before.json" "$work/whole/results.json"
 expect 'results.json made again' 0 $?
 xmllint --noout "$work/whole/junit.xml"
 expect 'junit.xml is XML' 0 $?
+expect 'cells of the null distribution, losses, blamed stages are stored' 1 \
+    "$(query "$work/whole" 'select (select count(*) from null_cell) > 1000 and (select count(*) from curve) > 20
+       and (select count(*) from blame) > 10')"
+expect 'mutants in mutation.json' "$(query "$work/whole" 'select count(*) from entry')" \
+    "$("$faultline" report --out "$work/whole" --format stryker | grep -c '"mutatorName"')"
+expect 'version of missed.sarif' 1 "$("$faultline" report --out "$work/whole" --format sarif | grep -c '"version": "2.1.0"')"
+expect 'fewer checks detect all' 1 "$(($(field "$work/whole" statistics.sets.entries) > 0))"
 code 0 '' "$faultline" report --out "$work/whole" --format csv
 code 1 'format' "$faultline" report --out "$work/whole" --format pdf
 code 1 'results.sqlite' "$faultline" report --out "$work/none"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "har_stat_alarm.h"
 #include "har_stat_dose.h"
 #include "har_stat_survival.h"
 #include "har_stats.h"
@@ -142,6 +143,53 @@ static int doses(size_t tried, int judged)
     return fitted > 0 && report(what, inside, fitted, judged ? 0.95 : 0.0, !judged);
 }
 
+/* Normal steps with a scale of the run's own, chosen among three, and random signs. */
+static void healthy_run(double *d, int steps)
+{
+    static const double scales[] = {0.5, 1.0, 2.0};
+    const double scale = 1e-8 * scales[(int)(3.0 * uniform())];
+    for (int i = 0; i < steps; i++) {
+        const double radius = sqrt(-2.0 * log(uniform()));
+        d[i] = scale * radius * cos(6.283185307179586 * uniform());
+    }
+}
+
+/* Healthy runs whose steps depend on each other and whose scale is one for the run, so that large
+ * steps come together: false alarms of the e-process, read at every step, of runs judged by scales
+ * from other runs. */
+static int alarms(int calibration)
+{
+    enum { ROUNDS = 200, RUNS = 50, STEPS = 64, CALIBRATION_MAX = 24 };
+    static double d[CALIBRATION_MAX * STEPS];
+    const double alpha = 0.05;
+    size_t quiet[2] = {0, 0};
+    for (int round = 0; round < ROUNDS; round++) {
+        struct har_alarm_null null;
+        for (int i = 0; i < calibration; i++) {
+            healthy_run(d + i * STEPS, STEPS);
+        }
+        if (!har_stat_alarm_calibrate(d, (size_t)calibration, STEPS, &null)) {
+            return 0;
+        }
+        for (int i = 0; i < RUNS; i++) {
+            double run[STEPS];
+            struct har_alarm_times times;
+            healthy_run(run, STEPS);
+            har_stat_alarm_run(&null, run, STEPS, alpha, &times);
+            quiet[0] += times.e_step == 0;
+            quiet[1] += times.cusum_step == 0;
+        }
+        har_stat_alarm_fini(&null);
+    }
+    char what[80];
+    snprintf(what, sizeof what, "e-process quiet, promised 95 %%, %d runs calibrate", calibration);
+    int good = report(what, quiet[0], ROUNDS * RUNS, 0.95, 1);
+    snprintf(what, sizeof what, "CUSUM quiet, about %d/%d, %d runs calibrate", calibration,
+             calibration + 1, calibration);
+    good &= report(what, quiet[1], ROUNDS * RUNS, 0.0, 1);
+    return good;
+}
+
 int main(void)
 {
     int good = proportions();
@@ -150,5 +198,7 @@ int main(void)
     good &= survival(400);
     good &= doses(6, 0);
     good &= doses(100, 1);
+    good &= alarms(8);
+    good &= alarms(24);
     return good ? 0 : 1;
 }

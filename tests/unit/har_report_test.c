@@ -118,8 +118,10 @@ Test(har_report, junit_has_one_case_per_entry_and_the_right_kinds)
 {
     struct har_result entries[ENTRIES];
     const struct har_results results = results_of(entries);
+    struct har_study study;
+    cr_assert(har_study_make(&results, &study));
     struct har_text text = {0};
-    har_report_junit(&results, &text);
+    har_report_junit(&results, &study, &text);
     const char *const xml = har_text_get(&text);
     cr_expect_eq(count_of(xml, "<testcase "), ENTRIES);
     cr_expect_eq(count_of(xml, "<failure "), 1);
@@ -129,6 +131,7 @@ Test(har_report, junit_has_one_case_per_entry_and_the_right_kinds)
     cr_expect_not_null(strstr(xml, "b.&lt;y&gt;"));
     cr_expect_null(strchr(xml, '\x01'));
     har_text_fini(&text);
+    har_study_fini(&study);
 }
 
 Test(har_report, json_has_the_fields_of_the_contract)
@@ -155,12 +158,14 @@ Test(har_report, json_has_the_fields_of_the_contract)
         "outcome", "reached_step", "infected_step", "detected_step", "first_check", "checks"};
     struct har_result entries[ENTRIES];
     struct har_results results = results_of(entries);
+    struct har_study study;
+    cr_assert(har_study_make(&results, &study));
     struct har_text text = {0};
     results.name = (char *)"name";
     for (size_t i = 0; i < ENTRIES; i++) {
         entries[i].detail = (char *)"detail";
     }
-    har_report_json(&results, &text);
+    har_report_json(&results, &study, &text);
     json_t *const root = json_loads(har_text_get(&text), JSON_REJECT_DUPLICATES, NULL);
     cr_assert_not_null(root);
     cr_expect_eq(json_integer_value(json_object_get(root, "schema_version")), HAR_RESULTS_SCHEMA);
@@ -178,29 +183,33 @@ Test(har_report, json_has_the_fields_of_the_contract)
                  (size_t)ORC_CHECK_COUNT);
     json_decref(root);
     har_text_fini(&text);
+    har_study_fini(&study);
 }
 
 Test(har_report, csv_has_a_line_per_entry_and_the_table_names_each)
 {
     struct har_result entries[ENTRIES];
     struct har_results results = results_of(entries);
+    struct har_study study;
+    cr_assert(har_study_make(&results, &study));
     struct har_text text = {0};
     for (size_t i = 0; i < ENTRIES; i++) {
         entries[i].detail = (char *)"a, b";
     }
-    har_report_csv(&results, &text);
+    har_report_csv(&results, &study, &text);
     cr_expect_eq(count_of(har_text_get(&text), "\r\n"), ENTRIES + 1);
     cr_expect_eq(count_of(har_text_get(&text), ",\"a, b\"\r\n"), ENTRIES);
     har_text_fini(&text);
-    har_report_text(&results, false, &text);
+    har_report_text(&results, &study, false, &text);
     for (size_t i = 0; i < ENTRIES; i++) {
         cr_expect_not_null(strstr(har_text_get(&text), ids[i]), "%s", ids[i]);
     }
     cr_expect_null(strchr(har_text_get(&text), '\033'), "no colour unless asked");
     har_text_fini(&text);
-    har_report_text(&results, true, &text);
+    har_report_text(&results, &study, true, &text);
     cr_expect_not_null(strchr(har_text_get(&text), '\033'));
     har_text_fini(&text);
+    har_study_fini(&study);
 }
 
 static struct har_limits no_limits(void)
