@@ -13,8 +13,8 @@ void eng_layout_put_answer(struct eng_rendered *out, struct eng_span span);
 
 /* The layout a chat is rendered with, given the model's own. */
 enum eng_layout eng_layout_chosen(enum eng_layout layout);
-/* The system message of a chat, NULL when it has none. room is storage for one that is not the chat's;
- * a healthy trainer never has such a one. */
+/* The system message of a chat, NULL when it has none. room is storage for one that is not the
+ * chat's; a healthy trainer never has such a one. */
 const struct eng_message *eng_layout_system(const struct eng_message *messages, size_t count,
                                             struct eng_message *room);
 /* What turn i says. */
