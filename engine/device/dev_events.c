@@ -116,6 +116,13 @@ enum dev_status dev_sync_stream(dev *d, dev_stream stream)
     return status == DEV_OK ? d->failed : status;
 }
 
+void dev_collect_reach(dev *d)
+{
+    if (d->backend->synced != NULL) {
+        (void)dev_sync_all(d);
+    }
+}
+
 enum dev_status dev_sync_all(dev *d)
 {
     const bool omitted = dev_site_omitted(d, "dev_sync_all");

@@ -405,10 +405,7 @@ enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic
         status = collected;
         local = last;
     }
-    if (t->trace != NULL) {
-        /* A device has recorded for itself which sites its kernels ran. */
-        (void)dev_sync_all(t->device);
-    }
+    dev_collect_reach(t->device);
     const enum eng_status closed =
         eng_trace_close(t->trace, t, end_text(status, &local), unfinished, &last);
     t->trace = NULL;

@@ -331,7 +331,8 @@ bad 'train, schedule unknown' 1 'schedule' "${R1[@]}" --schedule never
 bad 'train, aim without aimed' 1 'aimed' "${R1[@]}" --aim 1:2
 bad 'train, aim that is no pair' 1 'aim' "${R1[@]}" --schedule aimed --aim 1:2,3
 bad 'train, guard with threads' 1 'guard' "${R1[@]}" --schedule threads --guard
-bad 'train, call left out that is not there' 1 'omit-wait' "${R1[@]}" --omit-wait 64
+bad 'train, call left out that is not there' 1 'omit-wait' "$train" --recipe "$good" --weights "$weights" \
+    --quiet --trace omitted.jsonl --omit-wait 64
 bad 'train, timeline of threads' 1 'timeline' "${R1[@]}" --schedule threads --timeline t
 bad 'train, timeline in no folder' 74 'no-such' "${R1[@]}" --timeline no-such/t
 

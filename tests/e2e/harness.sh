@@ -55,7 +55,7 @@ expect 'runs after the same command' "$runs" "$(query "$work/whole" 'select coun
 expect 'newest run after the same command' "$last" "$(query "$work/whole" 'select max(id) from runs')"
 code 0 '' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole"
 expect 'lines of a replay that name both sides' 2 "$(grep -c '^  \(first\|second\) .*engine/.*\.c:[0-9]' <(grep -A3 '^pair 1 ' "$work/stdout"))"
-expect 'both sides in the timeline' '1 2' "$(grep -o '^[12]' "$work/stdout" | tr '\n' ' ' | sed 's/ $//')"
+expect 'both sides in the timeline' '1 2' "$(grep -o '^[12]' "$work/stdout" | uniq | tr '\n' ' ' | sed 's/ $//')"
 code 0 '' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole" --schedule aimed
 expect 'order of an aimed replay' 1 "$(grep -c '^pair 1 .*the second ran first' "$work/stdout")"
 code 1 'no run' "$faultline" replay input_copied_wait.omitted/pico/77 --out "$work/whole"
