@@ -1,14 +1,14 @@
 # The faultline program end to end, and the case study's headline.
 add_test(NAME harness_e2e COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/harness.sh ${PROJECT_BINARY_DIR}
          ${PROJECT_SOURCE_DIR})
-set_tests_properties(harness_e2e PROPERTIES LABELS full TIMEOUT 600)
+set_tests_properties(harness_e2e PROPERTIES LABELS ci TIMEOUT 600)
 add_test(NAME harness_effect COMMAND $<TARGET_FILE:faultline> effect --recipe ${PROJECT_SOURCE_DIR}/corpus/recipes/nano-llama3.yaml --out ${CMAKE_CURRENT_BINARY_DIR}/effect)
 set_tests_properties(harness_effect PROPERTIES LABELS full TIMEOUT 1800
                      PASS_REGULAR_EXPRESSION "template swap over the mean of [0-9]+ other faults")
 add_test(NAME harness_doctor COMMAND $<TARGET_FILE:faultline> doctor)
 set_tests_properties(harness_doctor PROPERTIES LABELS ci TIMEOUT 120)
 add_test(NAME harness_gate COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/gate.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
-set_tests_properties(harness_gate PROPERTIES LABELS ci TIMEOUT 600)
+set_tests_properties(harness_gate PROPERTIES LABELS full TIMEOUT 600)
 # kill -9 and full disks at random moments.
 add_test(NAME harness_moments_few COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/moments.sh ${PROJECT_BINARY_DIR}
          ${PROJECT_SOURCE_DIR} 3)
