@@ -1,6 +1,7 @@
 /* Reads a file of ranks as tiktoken has them: a line "base64 rank" a token, and beside it perhaps
  * the control tokens. Called by tokenizer; must not know JSON or texts to encode. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +111,7 @@ static bool decode_base64(const char *text, size_t size, char *out, size_t *out_
     if (size == 0 || size % 4 != 0) {
         return false;
     }
-    const size_t padding = (text[size - 1] == '=' ? 1 : 0) + (text[size - 2] == '=' ? 1 : 0);
+    const size_t padding = (size_t)(text[size - 1] == '=') + (size_t)(text[size - 2] == '=');
     for (size_t at = 0; at < size; at += 4) {
         const size_t digits = at + 4 == size ? 4 - padding : 4;
         uint32_t word = 0;
