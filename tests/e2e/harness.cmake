@@ -19,3 +19,7 @@ set_tests_properties(harness_moments PROPERTIES LABELS full TIMEOUT 3600)
 # A job array on a Slurm that the test starts.
 add_test(NAME harness_slurm COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/slurm.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
 set_tests_properties(harness_slurm PROPERTIES LABELS full TIMEOUT 900 SKIP_RETURN_CODE 77)
+# The whole catalogue with four times the horizon of the demo.
+add_test(NAME campaign_long COMMAND $<TARGET_FILE:faultline> run --campaign ${PROJECT_SOURCE_DIR}/corpus/campaigns/long.yaml
+         --out ${CMAKE_CURRENT_BINARY_DIR}/long)
+set_tests_properties(campaign_long PROPERTIES LABELS full TIMEOUT 7200 RUN_SERIAL ON)
