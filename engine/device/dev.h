@@ -131,8 +131,8 @@ enum dev_status dev_wait(dev *d, dev_stream stream, dev_event event);
 enum dev_status dev_sync_event(dev *d, dev_event event);
 enum dev_status dev_sync_stream(dev *d, dev_stream stream);
 enum dev_status dev_sync_all(dev *d);
-/* Afterwards the host knows which fault sites the kernels ran so far. Waits for a device that records
- * them itself; the host back end records them as it goes. */
+/* Afterwards the host knows which fault sites the kernels ran so far. Waits for a device that
+ * records them itself; the host back end records them as it goes. */
 void dev_collect_reach(dev *d);
 
 /* The calling thread's current stream; a new thread has none until it binds one (0). Operations

@@ -120,7 +120,10 @@ def steps(path):
 a, b = steps(sys.argv[1]), steps(sys.argv[2])
 pairs = list(zip(a, b))
 same = sum(x["hash"]["state"] == y["hash"]["state"] for x, y in pairs)
-loss = max((abs(x["loss"] - y["loss"]) / abs(y["loss"]) for x, y in pairs), default=float("nan"))
+def apart(x, y): # losses that are no numbers stand as words in a trace
+    difference = abs(float(x) - float(y)) / abs(float(y))
+    return difference if difference == difference else float("inf")
+loss = max((apart(x["loss"], y["loss"]) for x, y in pairs), default=float("nan"))
 first = next((x["step"] for x, y in pairs if x["hash"]["state"] != y["hash"]["state"]), 0)
 races = a[-1]["race_count"] if a else -1
 print(f"{len(pairs)} {same} {loss:.2g} {races} {first} {len(b)}")
