@@ -109,7 +109,9 @@ def torch_settings(threads, policy):
     """What PyTorch is at its best with here: OpenBLAS in its OpenMP flavour, whose threads are PyTorch's own, a core
     type that this OpenBLAS knows, and a malloc that keeps what is freed instead of giving it back to the system in
     every step, which made a step of small 1.4 times as long."""
-    settings = {"OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "SkylakeX"), "OMP_NUM_THREADS": str(threads),
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        core = "SkylakeX" if " avx512f " in file.read() else "Haswell"
+    settings = {"OPENBLAS_CORETYPE": core, "OMP_NUM_THREADS": str(threads),
                 "OMP_WAIT_POLICY": policy, "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
                 "MALLOC_TOP_PAD_": str(1 << 28)}
     flavour = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
