@@ -22,19 +22,6 @@ struct gate {
     const char *summary; /* file to append to, NULL = none */
 };
 
-static enum har_status load(const struct har_options *options, struct har_results *results,
-                            struct har_error *error)
-{
-    har_store *store = NULL;
-    const char *const dir = options->out != NULL ? options->out : "faultline.out";
-    enum har_status status = har_store_open(dir, &store, error);
-    if (status == HAR_OK) {
-        status = har_results_load(store, results, error);
-    }
-    har_store_close(store);
-    return status;
-}
-
 static const char *environment(const char *name)
 {
     const char *const value = getenv(name);
@@ -90,7 +77,7 @@ static enum har_status gate_open(const struct har_options *options, struct gate 
         status = har_baseline_load(options->baseline, &g->baseline, error);
         g->limits.baseline = &g->baseline;
     }
-    return status == HAR_OK ? load(options, &g->results, error) : status;
+    return status == HAR_OK ? har_cmd_load(options, &g->results, error) : status;
 }
 
 static void gate_close(struct gate *g)

@@ -6,8 +6,8 @@
 #include "har_cmd.h"
 #include "har_report.h"
 
-static enum har_status load(const struct har_options *options, struct har_results *results,
-                            struct har_error *error)
+enum har_status har_cmd_load(const struct har_options *options, struct har_results *results,
+                             struct har_error *error)
 {
     har_store *store = NULL;
     const char *const dir = options->out != NULL ? options->out : "faultline.out";
@@ -28,7 +28,7 @@ enum har_status har_cmd_report(const struct har_options *options, struct har_err
     const char *const format = options->format != NULL ? options->format
                                : options->json         ? "json"
                                                        : "text";
-    enum har_status status = load(options, &results, error);
+    enum har_status status = har_cmd_load(options, &results, error);
     if (status != HAR_OK) {
         return status;
     }

@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "har_report.h"
@@ -118,15 +117,7 @@ void har_report_json(const struct har_results *r, const struct har_study *study,
     json_object_set_new(root, "statistics", har_report_study_json(r, study));
     json_object_set_new(root, "faults", faults);
     json_object_set_new(root, "oracle_faults", oracle_json(r));
-    char *const text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-    if (text != NULL) {
-        har_text_add(out, text);
-        har_text_add(out, "\n");
-    } else {
-        out->failed = true;
-    }
-    free(text);
-    json_decref(root);
+    har_report_put_json(out, root);
 }
 
 static void add_csv_step(struct har_text *out, int step, int none)

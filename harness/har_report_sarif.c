@@ -7,6 +7,7 @@
 
 #include "har_report.h"
 #include "har_report_source.h"
+#include "har_report_study.h"
 
 static bool is_missed(const struct har_result *e)
 {
@@ -74,13 +75,5 @@ void har_report_sarif(const struct har_results *r, const struct har_study *study
                   "sarif-schema-2.1.0.json",
                   "runs", "tool", "driver", "name", "faultline", "rules", rules, "columnKind",
                   "utf16CodeUnits", "results", results);
-    char *const text = root != NULL ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    if (text != NULL) {
-        har_text_add(out, text);
-        har_text_add(out, "\n");
-    } else {
-        out->failed = true;
-    }
-    free(text);
-    json_decref(root);
+    har_report_put_json(out, root);
 }

@@ -114,13 +114,5 @@ void har_report_stryker(const struct har_results *r, const struct har_study *stu
     json_t *const root = json_pack("{s:s, s:{s:i, s:i}, s:o, s:o, s:{s:s}}", "schemaVersion", "2",
                                    "thresholds", "high", 95, "low", 80, "files", files, "testFiles",
                                    tests_json(), "framework", "name", "faultline");
-    char *const text = root != NULL ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    if (text != NULL) {
-        har_text_add(out, text);
-        har_text_add(out, "\n");
-    } else {
-        out->failed = true;
-    }
-    free(text);
-    json_decref(root);
+    har_report_put_json(out, root);
 }

@@ -3,6 +3,7 @@
 #include "har_report_study.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 json_t *har_report_number(double value)
@@ -247,4 +248,18 @@ json_t *har_report_study_json(const struct har_results *results, const struct ha
     json_object_set_new(o, "loss_alarms", loss_alarms_json(&s->alarms));
     json_object_set_new(o, "localisation", blame_json(&s->blame));
     return o;
+}
+
+void har_report_put_json(struct har_text *out, json_t *root)
+{
+    char *const text =
+        root != NULL ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    if (text != NULL) {
+        har_text_add(out, text);
+        har_text_add(out, "\n");
+    } else {
+        out->failed = true;
+    }
+    free(text);
+    json_decref(root);
 }

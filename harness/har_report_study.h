@@ -12,3 +12,7 @@ json_t *har_report_study_json(const struct har_results *results, const struct ha
 json_t *har_report_number(double value);
 /* Text, or null when it is empty or NULL. */
 json_t *har_report_text_or_null(const char *text);
+
+/* A whole document, indented, with a final newline. Takes root; NULL, or no memory, marks out as
+ * failed. */
+void har_report_put_json(struct har_text *out, json_t *root);

@@ -10,8 +10,7 @@ threads=$(nproc)
 
 measure() { /usr/bin/python3 "$top/tests/bench/measure.py" "$@"; }
 
-# OpenBLAS in its OpenMP flavour and with a core type that it knows: measured to be the best.
-# The newest core type that Debian's OpenBLAS knows and this processor has.
+# OpenBLAS in its OpenMP flavour, and with the newest core type that Debian's knows and this processor has.
 core=Haswell
 grep -q ' avx512f ' /proc/cpuinfo && core=SkylakeX
 
