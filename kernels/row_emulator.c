@@ -3,12 +3,18 @@
 #include "row_emulator.h"
 
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 /* No power of two: equal places in the lanes' stacks must not share a set of the cache. */
 enum { STACK_BYTES = 64 * 1024 + 4096 + 64 };
+
+/* Exit codes of the process: a kernel broke a rule, which is a bug as a failed assertion is; or the
+ * machine refused. */
+enum { DIVERGED = 9, INTERNAL = 70 };
 
 /* A lane is entered once with its own stack; from then on jumps, which need no system call, go from
  * lane to lane, and back home after the last one of a pass. */
@@ -40,6 +46,13 @@ void row_emulator_seed(uint64_t seed)
     order_seed = seed;
 }
 
+/* A launch has no status to return. The exit codes are the trainer's. */
+static _Noreturn void end_process(int code, const char *why)
+{
+    fprintf(stderr, "faultline-train: emulated lanes: %s\n", why);
+    _exit(code);
+}
+
 /* SplitMix64 */
 static uint64_t next_random(uint64_t *state)
 {
@@ -62,7 +75,7 @@ static void go_on(struct emulator *e)
     }
     lane->entered = 1;
     setcontext(&lane->entry);
-    abort();
+    end_process(INTERNAL, "a lane cannot be entered");
 }
 
 void row_emulator_meet(void)
@@ -118,7 +131,7 @@ static void run_row(struct emulator *e)
             go_on(e);
         }
         if (e->ended != 0 && e->ended != e->lanes) {
-            abort();
+            end_process(DIVERGED, "some lanes of a row meet while others have ended");
         }
     }
 }
@@ -139,13 +152,11 @@ void row_emulator_run(row_emulator_lane_fn *fn, int lanes, const void *args, int
                       int row_end)
 {
     struct emulator *e = (struct emulator *)calloc(1, sizeof *e);
-    if (e == NULL) {
-        abort();
+    char *stacks = (char *)malloc((size_t)STACK_BYTES * (size_t)lanes);
+    if (e == NULL || stacks == NULL) {
+        end_process(INTERNAL, "host memory exhausted");
     }
-    e->stacks = (char *)malloc((size_t)STACK_BYTES * (size_t)lanes);
-    if (e->stacks == NULL) {
-        abort();
-    }
+    e->stacks = stacks;
     e->fn = fn;
     e->args = args;
     e->lanes = lanes;

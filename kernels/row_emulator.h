@@ -8,8 +8,9 @@ enum { ROW_EMULATOR_LANES = 1024 };
 
 typedef void row_emulator_lane_fn(const void *args, int row, int lane);
 
-/* Runs rows [row_begin, row_end), each by `lanes` fibers of the calling thread. Aborts when some
- * lanes of a row meet while others have ended, or when there is no memory for their stacks. */
+/* Runs rows [row_begin, row_end), each by `lanes` fibers of the calling thread. Ends the
+ * process with a sentence: exit code 9 when some lanes of a row meet while others have ended, 70
+ * when there is no memory for their stacks. */
 void row_emulator_run(row_emulator_lane_fn *fn, int lanes, const void *args, int row_begin,
                       int row_end);
 

@@ -303,6 +303,7 @@ static enum dev_status hand_out(dev *d, dev_stream stream, int block, const char
     b->home = stream;
     b->others = 0;
     b->what = what;
+    dev_guard_handed_out(d, block);
     d->live_bytes += b->bytes;
     d->mallocs++;
     if (d->refused_on == stream) {

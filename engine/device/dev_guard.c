@@ -34,7 +34,15 @@ static int declared_at(const struct dev_op *op, uintptr_t at)
     return mode;
 }
 
-static void say(const dev *d, uintptr_t at)
+/* The end of the process. Uses nothing that a signal handler must not. */
+static _Noreturn void leave(const char *text)
+{
+    const ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+    _exit(DEV_GUARD_EXIT);
+}
+
+static _Noreturn void say(const dev *d, uintptr_t at)
 {
     char text[512];
     char who[160];
@@ -56,10 +64,7 @@ static void say(const dev *d, uintptr_t at)
         snprintf(text, sizeof text, "faultline-train: guard: %s %s: an address in no live block\n",
                  who, how);
     }
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) {
-        _exit(DEV_GUARD_EXIT);
-    }
-    _exit(DEV_GUARD_EXIT);
+    leave(text);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -146,4 +151,21 @@ void dev_guard_leave(dev *d, const struct dev_op *op)
         protect(&op->spans[i], PROT_NONE);
     }
     protect_pinned(d, PROT_READ | PROT_WRITE);
+}
+
+void dev_guard_handed_out(const dev *d, int block)
+{
+    const struct dev_block *b = &d->heap.blocks[block];
+    for (size_t i = 0; d->conf.guard && i < d->live.count; i++) {
+        const struct dev_block *other = &d->heap.blocks[d->live.items[i].block];
+        if (other != b && other->offset < b->offset + b->bytes &&
+            b->offset < other->offset + other->bytes) {
+            char text[512];
+            snprintf(text, sizeof text,
+                     "faultline-train: guard: block '%s' of %zu bytes, handed out in step %d (%s), "
+                     "overlaps '%s' of %zu bytes in the heap\n",
+                     b->what, b->bytes, d->step, d->where, other->what, other->bytes);
+            leave(text);
+        }
+    }
 }

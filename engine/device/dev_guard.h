@@ -26,5 +26,8 @@ void dev_guard_close(dev *d); /* nothing when it was not open */
 /* Before and after an operation runs; nothing without guard mode. */
 void dev_guard_enter(dev *d, const struct dev_op *op);
 void dev_guard_leave(dev *d, const struct dev_op *op);
+/* A block has been handed out: ends the process when it overlaps a live one in the heap, for its
+ * pages would hide that. Nothing without guard mode. */
+void dev_guard_handed_out(const dev *d, int block);
 /* Where a block of `bytes` at `offset` of the heap lies behind the start of device memory. */
 size_t dev_guard_offset(size_t offset, size_t bytes);

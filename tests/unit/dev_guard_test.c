@@ -4,6 +4,7 @@
 
 #include "dev_guard.h"
 #include "dev_toy.h"
+#include "select.h"
 
 enum { STEPS = 8, COUNT = 64 };
 
@@ -84,6 +85,19 @@ Test(dev_guard, an_overrun_is_caught_at_its_first_byte, .exit_code = DEV_GUARD_E
     struct bench b;
     open_bench(&b, DEV_SCHED_FIFO);
     count(&b, COUNT + 1, b.block, DEV_READ_WRITE);
+}
+
+Test(dev_guard, blocks_that_overlap_in_the_heap_end_the_process, .exit_code = DEV_GUARD_EXIT)
+{
+    struct bench b;
+    char error[200];
+    void *large = NULL, *next = NULL;
+    cr_assert(mut_select("dev_heap_split.one_granule_short", error, sizeof error), "%s", error);
+    open_bench(&b, DEV_SCHED_FIFO);
+    dev_step(b.d, 1);
+    const size_t bytes = toy_conf(DEV_SCHED_FIFO, 1).heap_bytes / 8;
+    cr_assert_eq(dev_malloc(b.d, b.stream, bytes, "large", &large), DEV_OK);
+    cr_assert_eq(dev_malloc(b.d, b.stream, COUNT * sizeof(int), "next", &next), DEV_OK);
 }
 
 Test(dev_guard, threads_and_a_second_device_are_refused)
