@@ -186,10 +186,12 @@ static enum eng_status check_prefix(struct eng_documents *d, struct eng_document
     if (d->on_prefix == ENG_BREACH_IGNORE) {
         return ENG_OK;
     }
+    const unsigned before = eng_memory_enter(d->memory, ENG_COMPONENT_text);
     enum eng_status status = answers_are_prefixes(d, &holds, error);
     if (status == ENG_OK && holds) {
         status = prompt_is_prefix(d, &holds, error);
     }
+    eng_memory_leave(d->memory, before);
     if (status == ENG_OK && !holds && d->on_prefix == ENG_BREACH_ERROR) {
         status = eng_fail(error, ENG_EINPUT, "its prompt is no prefix of it");
     }
@@ -246,6 +248,22 @@ static enum eng_status finish_document(struct eng_documents *d, struct eng_docum
     return status == ENG_OK && out->skip == ENG_SKIP_NOT ? check_prefix(d, out, error) : status;
 }
 
+/* The text stage: the chat as bytes and as tokens. */
+static enum eng_status encode(struct eng_documents *d, struct eng_document *out,
+                              struct eng_error *cause)
+{
+    const struct eng_conversation *const chat = &d->conversation;
+    const unsigned before = eng_memory_enter(d->memory, ENG_COMPONENT_text);
+    enum eng_status status =
+        eng_template_render(d->template, chat->messages, chat->message_count, &d->rendered, cause);
+    if (status == ENG_OK) {
+        out->text_hash = eng_fnv1a(d->rendered.bytes, d->rendered.size);
+        status = eng_tokenizer_encode(d->tokenizer, &d->rendered, &d->tokens, cause);
+    }
+    eng_memory_leave(d->memory, before);
+    return status;
+}
+
 static enum eng_status build(struct eng_documents *d, size_t record, struct eng_document *out,
                              struct eng_error *error)
 {
@@ -258,15 +276,9 @@ static enum eng_status build(struct eng_documents *d, size_t record, struct eng_
     if (status != ENG_OK) {
         return status;
     }
-    const struct eng_conversation *const chat = &d->conversation;
     set_id(d, record);
     *out = (struct eng_document){.id = d->id, .features = chat_features(d)};
-    status =
-        eng_template_render(d->template, chat->messages, chat->message_count, &d->rendered, &cause);
-    if (status == ENG_OK) {
-        out->text_hash = eng_fnv1a(d->rendered.bytes, d->rendered.size);
-        status = eng_tokenizer_encode(d->tokenizer, &d->rendered, &d->tokens, &cause);
-    }
+    status = encode(d, out, &cause);
     if (status == ENG_OK) {
         status = finish_document(d, out, &cause);
     }

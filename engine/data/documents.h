@@ -29,6 +29,7 @@ struct eng_document {
 
 /* Everything up to `end_of_turn` is set by the loader before the first call. */
 struct eng_documents {
+    const struct eng_memory *memory;
     struct eng_data_files *files;
     enum eng_format format;
     eng_tokenizer *tokenizer;

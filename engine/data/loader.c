@@ -2,6 +2,7 @@
  * Called by engine/train; must not know the device or the model. */
 #include "loader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "eng_features.h"
@@ -250,8 +251,7 @@ static void finish_row(eng_loader *loader, struct eng_row *row, int micro)
     batch->supervised += supervised;
 }
 
-enum eng_status eng_loader_next(eng_loader *loader, const struct eng_step_batch **out,
-                                struct eng_error *error)
+static enum eng_status make_step(eng_loader *loader, struct eng_error *error)
 {
     struct eng_step_batch *const batch = &loader->batch;
     batch->supervised = batch->rows_filled = 0;
@@ -264,11 +264,18 @@ enum eng_status eng_loader_next(eng_loader *loader, const struct eng_step_batch 
             finish_row(loader, &loader->rows[m * batch->rows + r], m);
         }
     }
+    FAULT(loader_step_end, (void)0);
+    return status == ENG_OK ? finish_step(loader, error) : status;
+}
+
+enum eng_status eng_loader_next(eng_loader *loader, const struct eng_step_batch **out,
+                                struct eng_error *error)
+{
+    const unsigned before = eng_memory_enter(loader->memory, ENG_COMPONENT_data);
+    const enum eng_status status = make_step(loader, error);
+    eng_memory_leave(loader->memory, before);
     if (status == ENG_OK) {
-        status = finish_step(loader, error);
-    }
-    if (status == ENG_OK) {
-        *out = batch;
+        *out = &loader->batch;
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "eng_memory.h"
 #include "eng_status.h"
 
 enum eng_format {
@@ -47,6 +48,7 @@ struct eng_loader_options {
     int vocab;       /* what the model expects; EUSAGE when the tokenizer differs */
     /* A loader of the same tokenizer that outlives this one and lends it; NULL = read the file. */
     const struct eng_loader *lender;
+    const struct eng_memory *memory; /* where its memory is booked, outlives it; NULL = nowhere */
 };
 
 /* A document placed in a row, or a piece of one. */

@@ -153,8 +153,8 @@ static enum eng_status make_arrays(eng_loader *loader, const struct eng_loader_o
     return ENG_OK;
 }
 
-enum eng_status eng_loader_open(const struct eng_loader_options *options, eng_loader **out,
-                                struct eng_error *error)
+static enum eng_status open_loader(const struct eng_loader_options *options, eng_loader **out,
+                                   struct eng_error *error)
 {
     enum eng_status status = check_options(options, error);
     if (status != ENG_OK) {
@@ -165,9 +165,12 @@ enum eng_status eng_loader_open(const struct eng_loader_options *options, eng_lo
         return eng_fail(error, ENG_EHOSTMEM, "no memory for a loader");
     }
     int32_t pad = -1;
+    loader->memory = loader->documents.memory = options->memory;
     loader->packing = options->packing;
     loader->shuffle = options->shuffle;
+    const unsigned before = eng_memory_enter(options->memory, ENG_COMPONENT_text);
     status = open_text(loader, options, &pad, error);
+    eng_memory_leave(options->memory, before);
     if (status == ENG_OK) {
         status = open_files(loader, options, error);
     }
@@ -180,6 +183,15 @@ enum eng_status eng_loader_open(const struct eng_loader_options *options, eng_lo
     } else {
         eng_loader_close(loader);
     }
+    return status;
+}
+
+enum eng_status eng_loader_open(const struct eng_loader_options *options, eng_loader **out,
+                                struct eng_error *error)
+{
+    const unsigned before = eng_memory_enter(options->memory, ENG_COMPONENT_data);
+    const enum eng_status status = open_loader(options, out, error);
+    eng_memory_leave(options->memory, before);
     return status;
 }
 

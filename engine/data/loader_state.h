@@ -13,6 +13,7 @@ struct eng_skipped_id {
 };
 
 struct eng_loader {
+    const struct eng_memory *memory;
     struct eng_data_files files;
     eng_tokenizer *tokenizer;
     bool borrowed; /* the tokenizer is another loader's */

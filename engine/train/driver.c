@@ -19,6 +19,7 @@ struct worker {
 
 struct eng_driver {
     dev *device;
+    const struct eng_memory *memory;
     enum eng_driver_kind kind;
     uint64_t tasks_run;
     struct worker worker[POOL_THREADS];
@@ -45,6 +46,7 @@ static void *work(void *context)
 {
     struct worker *w = context;
     eng_driver *d = w->driver;
+    (void)eng_memory_enter(d->memory, ENG_COMPONENT_train);
     pthread_mutex_lock(&d->lock);
     while (!d->stop) {
         if (d->turn != w->index) {
@@ -59,7 +61,8 @@ static void *work(void *context)
     return NULL;
 }
 
-enum eng_status eng_driver_open(dev *device, enum eng_driver_kind kind, eng_driver **out,
+enum eng_status eng_driver_open(dev *device, const struct eng_memory *memory,
+                                enum eng_driver_kind kind, eng_driver **out,
                                 struct eng_error *error)
 {
     eng_driver *d = calloc(1, sizeof *d);
@@ -67,6 +70,7 @@ enum eng_status eng_driver_open(dev *device, enum eng_driver_kind kind, eng_driv
         return eng_fail(error, ENG_EHOSTMEM, "driver: host memory exhausted");
     }
     d->device = device;
+    d->memory = memory;
     d->kind = kind;
     d->turn = -1;
     pthread_mutex_init(&d->lock, NULL);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dev.h"
+#include "eng_memory.h"
 #include "eng_status.h"
 
 enum eng_driver_kind { ENG_DRIVER_SINGLE, ENG_DRIVER_TASKS };
@@ -27,7 +28,8 @@ struct eng_task {
 
 typedef struct eng_driver eng_driver;
 
-ENG_CHECKED enum eng_status eng_driver_open(dev *d, enum eng_driver_kind kind, eng_driver **out,
+ENG_CHECKED enum eng_status eng_driver_open(dev *d, const struct eng_memory *memory,
+                                             enum eng_driver_kind kind, eng_driver **out,
                                             struct eng_error *error);
 void eng_driver_close(eng_driver *driver); /* joins the threads; accepts NULL */
 /* Runs a task to its end. */

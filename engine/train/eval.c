@@ -54,6 +54,7 @@ enum eng_status eng_eval_open(struct eng_trainer *t, struct eng_error *error)
     options.rows = r->train.rows;
     options.micro_count = (r->train.eval_rows + r->train.rows - 1) / r->train.rows;
     options.lender = t->loader;
+    options.memory = t->options->memory;
     eng_loader *loader = NULL;
     const struct eng_step_batch *batch = NULL;
     enum eng_status status = eng_loader_open(&options, &loader, error);

@@ -55,7 +55,9 @@ static enum eng_status load_step(struct eng_trainer *t, int number, struct eng_e
             s->micro_supervised[m] != s->micro_supervised[0] ? ENG_FEATURE_accum_unequal : 0;
     }
     if (t->trace != NULL) {
+        const unsigned caller = eng_memory_enter(t->options->memory, ENG_COMPONENT_trace);
         eng_trace_batch(s, batch, t->options->contents);
+        eng_memory_leave(t->options->memory, caller);
     }
     return ENG_OK;
 }
@@ -324,6 +326,7 @@ static bool due(int every, int step)
 static void close_step(struct eng_trainer *t, struct eng_step *s)
 {
     dev_ledger(t->device, &s->ledger);
+    s->host_known = eng_memory_bytes(t->options->memory, s->host_bytes);
     s->mallocs = s->ledger.mallocs - t->mallocs_seen;
     t->mallocs_seen = s->ledger.mallocs;
     s->race_begin = t->races_seen;

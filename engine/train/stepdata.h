@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "dev.h"
+#include "eng_memory.h"
 #include "eng_status.h"
 #include "loader.h"
 #include "textbuf.h"
@@ -25,6 +26,8 @@ struct eng_step {
     struct eng_text line;   /* trace line so far */
     struct eng_text events; /* JSON objects, comma separated */
     struct dev_ledger ledger;
+    bool host_known;
+    size_t host_bytes[ENG_COMPONENT_COUNT];
     uint64_t mallocs;            /* of this step */
     size_t race_begin, race_end; /* entries of dev_races() found in this step */
     uint64_t race_count;

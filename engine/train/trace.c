@@ -112,8 +112,8 @@ static void header(struct eng_text *h, const struct eng_trainer *t)
     header_names(h, t);
 }
 
-enum eng_status eng_trace_open(const struct eng_trainer *t, struct eng_trace **out,
-                               struct eng_error *error)
+static enum eng_status open_trace(const struct eng_trainer *t, struct eng_trace **out,
+                                  struct eng_error *error)
 {
     struct eng_trace *trace = calloc(1, sizeof *trace);
     if (trace == NULL) {
@@ -134,6 +134,15 @@ enum eng_status eng_trace_open(const struct eng_trainer *t, struct eng_trace **o
     }
     *out = trace;
     return ENG_OK;
+}
+
+enum eng_status eng_trace_open(const struct eng_trainer *t, struct eng_trace **out,
+                               struct eng_error *error)
+{
+    const unsigned before = eng_memory_enter(t->options->memory, ENG_COMPONENT_trace);
+    const enum eng_status status = open_trace(t, out, error);
+    eng_memory_leave(t->options->memory, before);
+    return status;
 }
 
 static void batch_records(struct eng_text *l, const struct eng_step_batch *batch)
@@ -323,6 +332,23 @@ static void ledger(struct eng_text *l, const struct dev_ledger *m)
     eng_text_puts(l, "}");
 }
 
+static void host(struct eng_text *l, const struct eng_step *step)
+{
+    static const char *const names[] = {
+#define ENG_ROW_(name) #name,
+        ENG_COMPONENTS(ENG_ROW_)
+#undef ENG_ROW_
+    };
+    key(l, "host");
+    for (size_t c = 0; step->host_known && c < ENG_COMPONENT_COUNT; c++) {
+        eng_text_puts(l, c == 0 ? "{\"" : ",\"");
+        eng_text_puts(l, names[c]);
+        eng_text_puts(l, "\":");
+        eng_text_uint(l, step->host_bytes[c]);
+    }
+    eng_text_puts(l, step->host_known ? "}" : "null");
+}
+
 static void races(struct eng_text *l, const struct eng_trainer *t, const struct eng_step *step)
 {
     static const char *const modes[] = {"none", "read", "write", "read_write"};
@@ -357,6 +383,7 @@ static void races(struct eng_text *l, const struct eng_trainer *t, const struct 
 static void happenings(struct eng_text *l, const struct eng_trainer *t, const struct eng_step *step)
 {
     ledger(l, &step->ledger);
+    host(l, step);
     races(l, t, step);
     key(l, "events");
     eng_text_puts(l, "[");
@@ -371,6 +398,7 @@ enum eng_status eng_trace_step(struct eng_trace *trace, const struct eng_trainer
 {
     struct eng_text *l = &step->line;
     const int slot = step->number % ENG_RING_SLOTS;
+    const unsigned before = eng_memory_enter(t->options->memory, ENG_COMPONENT_trace);
     scalars(l, t, step, results);
     if (t->options->level == ENG_LEVEL_FULL) {
         sketches(l, t, slot);
@@ -378,7 +406,9 @@ enum eng_status eng_trace_step(struct eng_trace *trace, const struct eng_trainer
     hashes(l, t, step, results, slot);
     happenings(l, t, step);
     eng_text_puts(l, "}");
-    return write_line(trace, l, error);
+    const enum eng_status status = write_line(trace, l, error);
+    eng_memory_leave(t->options->memory, before);
+    return status;
 }
 
 static void end_features(struct eng_text *l, uint64_t features)

@@ -184,6 +184,13 @@ static void plan(const struct eng_recipe *recipe, const struct eng_command_line 
 static enum eng_status run(struct eng_command_line *c, struct eng_error *error)
 {
     struct eng_recipe *recipe = NULL;
+    struct eng_memory memory = {.known = false};
+    /* Only a trace tells what it costs to know. */
+    if (c->train.trace_path != NULL) {
+        eng_memory_open(&memory);
+        c->train.memory = &memory;
+        (void)eng_memory_enter(&memory, ENG_COMPONENT_train);
+    }
     enum eng_status status = eng_arm(c->train.fault != NULL ? c->train.fault : "none", error);
     if (status == ENG_OK) {
         status = eng_recipe_read(c->recipe, &recipe, error);

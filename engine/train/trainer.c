@@ -130,6 +130,7 @@ static enum eng_status open_loader(struct eng_trainer *t, struct eng_error *erro
     options.seed = t->seed;
     options.rows = r->train.rows;
     options.micro_count = r->train.grad_accum;
+    options.memory = t->options->memory;
     return eng_loader_open(&options, &t->loader, error);
 }
 
@@ -298,7 +299,7 @@ enum eng_status eng_trainer_create(const struct eng_recipe *recipe,
         status = load_weights(t, from, error);
     }
     if (status == ENG_OK) {
-        status = eng_driver_open(t->device, options->driver, &t->driver, error);
+        status = eng_driver_open(t->device, options->memory, options->driver, &t->driver, error);
     }
     if (status == ENG_OK) {
         struct dev_ledger ledger;

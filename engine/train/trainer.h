@@ -8,6 +8,7 @@
 
 #include "dev.h"
 #include "driver.h"
+#include "eng_memory.h"
 #include "eng_status.h"
 #include "input.h"
 #include "loader.h"
@@ -28,6 +29,7 @@ struct eng_train_options {
     const char *trace_path;     /* NULL = no trace */
     const char *timeline_path;  /* NULL = no timeline */
     const char *fault;          /* for the header */
+    const struct eng_memory *memory; /* where host memory is booked; NULL = nowhere */
     enum eng_level level;
     bool contents;
     bool seed_given;

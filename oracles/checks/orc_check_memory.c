@@ -11,6 +11,9 @@ enum { WARM_UP_STEPS = 2 };
 enum { BACKLOG_RECORDS = 4 };
 /* The same for all memory taken from the heap, caches included. */
 enum { POOL_RECORDS = 8 };
+/* The same for host memory of one component. Caches that fill up grow too, but not in every step,
+ * or not for so long. */
+enum { HOST_RECORDS = 10, HOST_COMPONENTS_MAX = 16 };
 
 /* Things that may need a buffer of their own the first time they happen. */
 enum { FLAG_EVAL = 1, FLAG_CHECKPOINT = 2, FLAG_OOM = 4 };
@@ -72,7 +75,7 @@ struct growth {
     double live_max;
     unsigned flags_seen;
     int excused_until;
-    struct records backlog, pool;
+    struct records backlog, pool, host[HOST_COMPONENTS_MAX];
 };
 
 /* Live bytes at the end of a step must not exceed all earlier ones, except in the first steps and
@@ -100,6 +103,20 @@ static void leaks(struct orc_probe *probe, const struct orc_step *step, int firs
     take_record(&g->pool, used(step), warm);
     orc_probe_exact(probe, step->number, g->pool.in_a_row < POOL_RECORDS,
                     "pool grew in each of %d steps, to %.0f bytes", g->pool.in_a_row, g->pool.max);
+}
+
+/* Memory of the host, by component in the order of the trace. */
+static void host_leaks(struct orc_probe *probe, const struct orc_step *step, int first,
+                       struct growth *g)
+{
+    const bool warm = step->number >= first + WARM_UP_STEPS;
+    for (size_t i = 0; i < step->host_count && i < HOST_COMPONENTS_MAX; i++) {
+        const struct orc_host *h = &step->host[i];
+        take_record(&g->host[i], h->bytes, warm);
+        orc_probe_exact(probe, step->number, g->host[i].in_a_row < HOST_RECORDS,
+                        "leak: host memory of '%.40s' grew in each of %d steps, to %.0f bytes",
+                        h->component, g->host[i].in_a_row, h->bytes);
+    }
 }
 
 /* Every OOM is answered by a retry, or the run stops; nothing is skipped because of one. */
@@ -154,6 +171,7 @@ void orc_check_run_memory(const struct orc_case *c, struct orc_probe *probe)
             conservation(probe, step);
             leaks(probe, step, range.first, &growth);
         }
+        host_leaks(probe, step, range.first, &growth);
         answered(probe, c->subject, step, ooms);
         accounted(probe, step);
         ooms = step->ledger_given ? step->ledger[ORC_LEDGER_ooms] : ooms;

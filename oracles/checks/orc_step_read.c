@@ -269,6 +269,35 @@ static enum orc_status read_ledger(struct orc_step *step, const cJSON *json,
     return ORC_OK;
 }
 
+static enum orc_status read_host(struct orc_trace *t, struct orc_step *step, const cJSON *json,
+                                 const struct orc_place *place)
+{
+    const cJSON *object = orc_json_get(json, "host");
+    if (object == NULL) {
+        return ORC_OK;
+    }
+    if (!cJSON_IsObject(object)) {
+        return orc_bad(place, "\"host\" is not an object");
+    }
+    struct orc_host *host =
+        orc_arena_take(&t->arena, (size_t)cJSON_GetArraySize(object), sizeof *host);
+    size_t n = 0;
+    const cJSON *item = NULL;
+    cJSON_ArrayForEach(item, object)
+    {
+        if (host == NULL || (host[n].component = orc_arena_text(&t->arena, item->string)) == NULL) {
+            return orc_fail(ORC_EMEMORY, place->error, "host memory exhausted");
+        }
+        if (!orc_json_as_number(item, &host[n].bytes)) {
+            return orc_bad(place, "\"host\": \"%s\" is not a number", item->string);
+        }
+        n++;
+    }
+    step->host = host;
+    step->host_count = n;
+    return ORC_OK;
+}
+
 static enum orc_event_kind event_kind(const char *kind)
 {
     static const char *const kinds[] = {"checkpoint", "skip", "oom", "retry"};
@@ -446,6 +475,9 @@ static enum orc_status read_happenings(struct orc_trace *t, struct orc_step *ste
                                        const cJSON *json, const struct orc_place *place)
 {
     enum orc_status status = read_ledger(step, json, place);
+    if (status == ORC_OK) {
+        status = read_host(t, step, json, place);
+    }
     if (status == ORC_OK) {
         status = read_events(t, step, json, place);
     }

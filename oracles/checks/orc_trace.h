@@ -110,6 +110,11 @@ struct orc_race {
     const char *first, *second, *buffer, *first_stream, *second_stream, *first_mode, *second_mode;
 };
 
+struct orc_host {
+    const char *component;
+    double bytes;
+};
+
 struct orc_step {
     int number;
     int repeats; /* further lines with the same number; the first one counts */
@@ -122,6 +127,8 @@ struct orc_step {
     uint64_t hash[ORC_HASH_COUNT];
     bool ledger_given;
     double ledger[ORC_LEDGER_COUNT];
+    size_t host_count; /* host memory by component; 0 when not given */
+    const struct orc_host *host;
     bool records_given, skipped_given, events_given, races_given;
     size_t record_count, skipped_count, event_count, race_list_count;
     const struct orc_record *records;

@@ -46,10 +46,17 @@ def run(recipe, ways, fault, name):
 
 def facts(step):
     """What a step says, without what differs from run to run of one program."""
-    kept = {key: value for key, value in step.items() if key not in ("hash", "ledger", "events")}
+    kept = {key: value for key, value in step.items() if key not in ("hash", "ledger", "host", "events")}
     ledger = {key: value for key, value in step["ledger"].items() if key != "host"}
     events = [{key: value for key, value in event.items() if key != "path"} for event in step["events"]]
     return json.dumps([kept, step["hash"], ledger, events], sort_keys=True)
+
+
+def host_grew(steps, healthy):
+    """Some component ends with more host memory than in the healthy run, by the least that can be allocated in each step."""
+    least = 8 * len(steps)
+    return bool(steps) and len(steps) == len(healthy) and any(
+        bytes_ - healthy[-1]["host"][component] >= least for component, bytes_ in (steps[-1]["host"] or {}).items())
 
 
 def prepare(recipe):
@@ -86,8 +93,9 @@ def judge(number, fault, spec, recipe, ways, healthy):
         return f"is not reached on {recipe}", False, None
     differs = [facts(step) for step in steps] != [facts(step) for step in healthy[1]]
     races = any(step["race_count"] > 0 for step in steps)
+    leaks = fault["class"] == "memory" and host_grew(steps, healthy[1])
     digest = hashlib.sha1("".join(facts(step) for step in steps).encode()).hexdigest()
-    return None, differs or races, (recipe, ways, digest) if differs else None
+    return None, differs or races or leaks, (recipe, ways, digest) if differs else None
 
 
 def certify(number, fault, spec, places, healthy):

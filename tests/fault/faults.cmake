@@ -19,6 +19,11 @@ set_tests_properties(fault_healthy_runs PROPERTIES LABELS ci TIMEOUT 600)
 set_tests_properties(fault_healthy_runs_full PROPERTIES LABELS full TIMEOUT 7200)
 add_test(NAME fault_certify COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/certify.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES})
 set_tests_properties(fault_twins fault_reach fault_race_levels fault_certify PROPERTIES LABELS ci TIMEOUT 300)
+# What check_run prints of a trace, for scripts here.
+add_executable(check_run ${CMAKE_CURRENT_LIST_DIR}/check_run.c)
+target_link_libraries(check_run PRIVATE orc_checks)
+add_test(NAME fault_leaks COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/leaks.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES}/pico.yaml 1000)
+set_tests_properties(fault_leaks PROPERTIES LABELS ci TIMEOUT 600)
 # Production equals the source with the sites stripped from its text. The gcc build runs unit tests alone.
 add_test(NAME fault_production_object_code
          COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/production.py ${PROJECT_BINARY_DIR})

@@ -46,7 +46,7 @@ def run(job):
     with open(name, encoding="utf-8") as file:
         for line in map(json.loads, file):
             if line["type"] == "step":
-                kept = {key: value for key, value in line.items() if key not in ("ledger", "events", "races")}
+                kept = {key: value for key, value in line.items() if key not in ("ledger", "host", "events", "races")}
                 steps.append(json.dumps(kept, sort_keys=True))
                 races = line["race_count"]
     os.unlink(name)

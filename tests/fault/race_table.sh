@@ -10,17 +10,17 @@ build=$(readlink -f "${1:?usage: race_table.sh BUILD RECIPE_FOLDER SEEDS [PATTER
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 /usr/bin/python3 - "$build" "$(readlink -f "$2")" "$work" "$3" "${4:-*}" "${5:-}" <<'PY'
-import concurrent.futures, fnmatch, json, math, os, statistics, subprocess, sys
+import concurrent.futures, fnmatch, hashlib, json, math, os, shutil, statistics, subprocess, sys
 
 build, recipes, work, seeds, pattern, out = sys.argv[1:]
 seeds = int(seeds)
 RECIPE = f"{recipes}/pico.yaml"
 ONCE, OFTEN = ("fifo", "lazy", "aimed"), ("random", "pct")
-NOT_NUMBERS = ("ledger", "races", "race_count", "events")
+NOT_NUMBERS = ("ledger", "host", "races", "race_count", "events")
 
 
 def run(job):
-    """Per step: the numbers and the count of races. A run that dies has the steps it wrote."""
+    """Per step: a hash of the numbers and the count of races. A run that dies has the steps it wrote."""
     fault, driver, schedule, seed = job
     name = f"{work}/{fault}-{schedule}-{seed}"
     command = [f"{build}/engine/faultline-train", "--recipe", RECIPE, "--weights", f"{work}/weights", "--seed", "1",
@@ -33,9 +33,9 @@ def run(job):
             if line.startswith('{"type":"step"') and line.endswith("}\n"):
                 step = json.loads(line)
                 numbers = {key: value for key, value in step.items() if key not in NOT_NUMBERS}
-                steps.append((json.dumps(numbers, sort_keys=True), step["race_count"]))
+                steps.append((hashlib.sha1(json.dumps(numbers, sort_keys=True).encode()).digest(), step["race_count"]))
     os.unlink(name)
-    subprocess.run(["rm", "-rf", name + ".d"], check=True)
+    shutil.rmtree(name + ".d", ignore_errors=True)
     return code, steps
 
 

@@ -77,6 +77,7 @@ static const struct {
     {SYNTH_spurious, ORC_CHECK_memory, SYNTH_PLANT_STEP},
     {SYNTH_leak, ORC_CHECK_memory, SYNTH_PLANT_STEP},
     {SYNTH_backlog, ORC_CHECK_memory, SYNTH_BACKLOG_SEEN},
+    {SYNTH_host_leak, ORC_CHECK_memory, SYNTH_HOST_LEAK_SEEN},
     {SYNTH_oom_unanswered, ORC_CHECK_memory, SYNTH_PLANT_STEP},
     {SYNTH_oom_counted, ORC_CHECK_memory, SYNTH_PLANT_STEP},
     {SYNTH_skip_after_oom, ORC_CHECK_memory, SYNTH_PLANT_STEP},

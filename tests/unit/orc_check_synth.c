@@ -337,6 +337,10 @@ static void put_engine(struct text *t, const struct synth *s, int step)
         "\"spurious_ooms\":%d,\"reclaims\":0}",
         budget, live, cached, deferred, free_, step * 10, step * 9, oom ? 1 : 0,
         since(s, step, SYNTH_spurious) ? 1 : 0);
+    /* A byte a step takes eight of the allocator's. */
+    const int leaked = since(s, step, SYNTH_host_leak) ? 300 + 8 * (step - SYNTH_PLANT_STEP) : 0;
+    put(t, ",\"host\":{\"text\":700,\"data\":%d}",
+        2000 + (leaked > 0 ? leaked : (int)(draw(s->seed, 31, (uint64_t)step, 0) % 3) * 128));
     put(t, ",\"races\":[%s],\"race_count\":%d",
         here(s, step, SYNTH_race)
             ? "{\"first\":\"upload\",\"second\":\"embed\",\"buffer\":\"input\",\"first_stream\":"

@@ -12,7 +12,8 @@ enum {
     SYNTH_PLANT_STEP = 5, /* where differences are planted */
     SYNTH_EVAL_EVERY = 8, /* evaluation and checkpoint */
     SYNTH_LAYERS = 2,
-    SYNTH_BACKLOG_SEEN = SYNTH_PLANT_STEP + 3 /* fourth record in a row */
+    SYNTH_BACKLOG_SEEN = SYNTH_PLANT_STEP + 3,  /* fourth record in a row */
+    SYNTH_HOST_LEAK_SEEN = SYNTH_PLANT_STEP + 9 /* tenth */
 };
 
 /* name: what is planted at SYNTH_PLANT_STEP (the evaluation ones at SYNTH_EVAL_EVERY) */
@@ -23,7 +24,7 @@ enum {
         X(epoch) X(record_missing) X(skipped) X(step_missing) X(step_repeated) X(activation)       \
             X(loss) X(eval_loss) X(eval_missing) X(gradient) X(grad_norm) X(update) X(update_one)  \
                 X(parameter) X(moment) X(tensor_missing) X(lr) X(clip) X(conservation) X(spurious) \
-                    X(leak) X(backlog) X(oom_unanswered) X(oom_counted) X(skip_after_oom)          \
+                    X(leak) X(backlog) X(host_leak) X(oom_unanswered) X(oom_counted) X(skip_after_oom)          \
                         X(untrained) X(race) X(hash_input) X(hash_state) X(hash_output)            \
                             X(hash_ledger) X(checkpoint) X(loss_nan) X(sketch_nan) X(nonfinite)    \
                                 X(first_loss) X(curve) X(band) X(no_labels) X(clip_above_one)      \
