@@ -76,10 +76,12 @@ static uint64_t time_stamp(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+_Static_assert((int)DEV_HEAP_BYTES_MIN == (int)DEV_GRANULE, "a heap holds a granule");
+
 static bool makes_sense(const struct dev_conf *conf)
 {
     return conf->threads >= 1 && conf->threads <= DEV_POOL_THREADS_MAX &&
-           conf->heap_bytes >= DEV_GRANULE && conf->sched >= DEV_SCHED_FIFO &&
+           conf->heap_bytes >= DEV_HEAP_BYTES_MIN && conf->sched >= DEV_SCHED_FIFO &&
            conf->sched < DEV_SCHED_COUNT && !(conf->guard && conf->sched == DEV_SCHED_THREADS) &&
            (conf->kind == DEV_KIND_HOST ||
             (conf->kind == DEV_KIND_CUDA && !conf->guard && conf->sched != DEV_SCHED_AIMED));
@@ -154,12 +156,12 @@ enum dev_status dev_stream_create(dev *d, const char *name, dev_stream *out)
         return dev_fail(d, DEV_ESTATE, "stream '%s': no more than %d streams", name,
                         DEV_STREAMS_MAX);
     }
+    d->queue[d->stream_count + 1].name = name;
     const enum dev_status status = d->backend->stream_open(d, d->stream_count + 1);
     if (status != DEV_OK) {
         return status;
     }
     d->stream_count++;
-    d->queue[d->stream_count].name = name;
     d->checker.actor_name[d->stream_count] = name;
     dev_draw_priorities(d);
     *out = d->stream_count;

@@ -90,10 +90,10 @@ struct dev_site {
     uint64_t calls;
 };
 
-enum { DEV_AIMS_MAX = 1024, DEV_SITES_MAX = 64 };
+enum { DEV_AIMS_MAX = 1024, DEV_SITES_MAX = 64, DEV_HEAP_BYTES_MIN = 256 };
 struct dev_conf {
     enum dev_kind kind;
-    size_t heap_bytes;   /* exact budget of device memory */
+    size_t heap_bytes;   /* exact budget of device memory, >= DEV_HEAP_BYTES_MIN */
     size_t pinned_bytes; /* exact budget of pinned host memory */
     enum dev_sched sched;
     uint64_t seed;
@@ -196,8 +196,7 @@ struct dev_ledger {
     size_t peak_bytes;     /* largest live + pending + deferred so far */
     uint64_t mallocs, frees;
     uint64_t ooms; /* requests that ended in EOOM */
-    uint64_t
-        spurious_ooms; /* of those: cached + pending + deferred + free would have been enough */
+    uint64_t spurious_ooms; /* of those: would have fit among the live blocks, all others gone */
     uint64_t reclaims; /* times the ladder went past the caches */
     size_t host_bytes; /* host memory in use, the pressure signal a collector would see */
 };

@@ -266,10 +266,8 @@ static int climb(dev *d, dev_stream stream, size_t bytes)
 
 static enum dev_status refuse(dev *d, dev_stream stream, size_t bytes, const char *what)
 {
-    const size_t reclaimable =
-        d->cached_bytes + d->pending_bytes + d->deferred_bytes + d->heap.free_bytes;
     d->ooms++;
-    d->spurious_ooms += reclaimable >= bytes;
+    d->spurious_ooms += dev_heap_reclaimable(&d->heap) >= bytes;
     d->refused_on = stream;
     return dev_fail(d, DEV_EOOM,
                     "allocation '%s' of %zu bytes in step %d does not fit into %zu: live %zu, "

@@ -81,6 +81,10 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
     struct eng_plan plan;
     eng_trainer_plan(t->recipe, o, &plan);
     char why[256] = "";
+    if (plan.budget_bytes < DEV_HEAP_BYTES_MIN) {
+        return eng_fail(error, ENG_EUSAGE, "a budget of %zu bytes: a device needs at least %d",
+                        plan.budget_bytes, DEV_HEAP_BYTES_MIN);
+    }
     const struct dev_conf conf = {.kind = o->device,
                                   .exact_products = o->exact_products,
                                   .heap_bytes = plan.budget_bytes,

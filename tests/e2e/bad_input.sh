@@ -326,6 +326,7 @@ bad 'train, budget too small' 8 "budget;allocation ';bytes in step" "$train" --r
 expect 'budget too small: the trace tells' 1 "$(tail -n 1 budget.jsonl | grep -c '"kind":"oom"')"
 bad 'train, budget below the parameters' 8 "budget;allocation 'parameters'" "${R1[@]}" --budget 1000
 bad 'ref, threads no number' 1 'threads;many' "${R[@]}" --recipe "$good" --threads many
+bad 'train, budget of one byte' 1 "budget of 1 bytes;at least 256" "${R1[@]}" --budget 1
 bad 'train, budget no number' 1 'budget' "${R1[@]}" --budget lots
 bad 'train, schedule unknown' 1 'schedule' "${R1[@]}" --schedule never
 bad 'train, aim without aimed' 1 'aimed' "${R1[@]}" --aim 1:2

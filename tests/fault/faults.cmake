@@ -22,6 +22,10 @@ set_tests_properties(fault_twins fault_reach fault_race_levels fault_certify PRO
 # What check_run prints of a trace, for scripts here.
 add_executable(check_run ${CMAKE_CURRENT_LIST_DIR}/check_run.c)
 target_link_libraries(check_run PRIVATE orc_checks)
+add_test(NAME fault_oom_sweep COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/oom_sweep.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES} 5)
+add_test(NAME fault_oom_sweep_full COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/oom_sweep.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES} 100)
+set_tests_properties(fault_oom_sweep PROPERTIES LABELS ci TIMEOUT 600)
+set_tests_properties(fault_oom_sweep_full PROPERTIES LABELS full TIMEOUT 7200)
 add_test(NAME fault_leaks COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/leaks.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES}/pico.yaml 1000)
 set_tests_properties(fault_leaks PROPERTIES LABELS ci TIMEOUT 600)
 # Production equals the source with the sites stripped from its text. The gcc build runs unit tests alone.
