@@ -7,6 +7,7 @@
  * must also have been finished with by that stream. */
 #include <stdlib.h>
 
+#include "dev_fibers.h"
 #include "dev_guard.h"
 #include "dev_host_memory.h"
 #include "dev_internal.h"
@@ -60,15 +61,17 @@ static struct dev_list *cache_bin(dev *d, const struct dev_block *b)
     return &d->cache[b->home].bins[dev_heap_bin(b->bytes)];
 }
 
-/* The race checker's edges: this block's accesses by a stream that has finished with it. */
+/* The race detectors' edges: this block's accesses by a stream that has finished with it. */
 static bool forget(dev *d, int block, dev_stream stream)
 {
     const struct dev_block *b = &d->heap.blocks[block];
     const struct dev_point freed = {stream, b->need[stream]};
-    if (!d->conf.check_races || !dev_passed(d, freed)) {
+    if (!dev_passed(d, freed)) {
         return true;
     }
-    return dev_checker_forget(&d->checker, address(d, block), b->bytes, stream, b->clock[stream]);
+    dev_fibers_forget(address(d, block), b->bytes);
+    return !d->conf.check_races ||
+           dev_checker_forget(&d->checker, address(d, block), b->bytes, stream, b->clock[stream]);
 }
 
 static void mark_need(dev *d, struct dev_block *b, dev_stream stream)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev_fibers.h"
 #include "dev_guard.h"
 #include "dev_internal.h"
 #include "dev_map.h"
@@ -118,7 +119,8 @@ static enum dev_status open_host(dev *d)
 {
     d->slab = dev_map_open(d->slab_mapped);
     d->pinned = d->pinned_mapped > 0 ? dev_map_open(d->pinned_mapped) : NULL;
-    d->workspaces = d->conf.sched == DEV_SCHED_THREADS ? DEV_ACTORS : d->conf.threads;
+    const bool apart = d->conf.sched == DEV_SCHED_THREADS || dev_fibers_on();
+    d->workspaces = apart ? DEV_ACTORS : d->conf.threads;
     d->pool = dev_pool_create(d->conf.sched == DEV_SCHED_THREADS ? 1 : d->conf.threads);
     d->workspace = calloc((size_t)d->workspaces, sizeof *d->workspace);
     if (d->slab == NULL || (d->pinned == NULL && d->pinned_mapped > 0) || d->pool == NULL ||
@@ -138,6 +140,7 @@ static enum dev_status open_host(dev *d)
 static void close_host(dev *d)
 {
     dev_policy_close(d);
+    dev_fibers_close(d);
     dev_guard_close(d);
     for (int i = 0; d->workspace != NULL && i < d->workspaces; i++) {
         dev_map_close(d->workspace[i], k_gemm_workspace_bytes());
@@ -150,9 +153,12 @@ static void close_host(dev *d)
 
 static enum dev_status stream_open(dev *d, dev_stream stream)
 {
-    return dev_threads_start(d, stream)
+    if (!dev_threads_start(d, stream)) {
+        return dev_fail(d, DEV_EHOSTMEM, "stream %d: a thread cannot be started", stream);
+    }
+    return dev_fibers_start(d, stream)
                ? DEV_OK
-               : dev_fail(d, DEV_EHOSTMEM, "stream %d: a thread cannot be started", stream);
+               : dev_fail(d, DEV_EHOSTMEM, "stream %d: host memory exhausted", stream);
 }
 
 /* Queues know what they have done. */

@@ -180,6 +180,7 @@ struct dev {
     const struct dev_op *running; /* in guard mode */
     struct dev_sites sites;
     struct dev_workers *workers; /* DEV_SCHED_THREADS only */
+    struct dev_fibers *fibers;   /* with ThreadSanitizer only */
 
     struct dev_cuda *cuda; /* NULL on the host */
 

@@ -1,6 +1,7 @@
 /* The seeded scheduler of the host back end: which stream goes on, and when the host does.
  * Called by dev_sched.c and through the back end's table; must not know what operations do. A
  * function of (program, seed) but for DEV_SCHED_THREADS, where the machine decides. */
+#include "dev_fibers.h"
 #include "dev_sched.h"
 #include "eng_assert.h"
 
@@ -196,17 +197,9 @@ static bool lazy_by_priority(dev *d)
     return true;
 }
 
-void dev_policy_run_until(dev *d, struct dev_point point)
+/* Runs streams until the point is passed. */
+static void bring_to(dev *d, struct dev_point point)
 {
-    d->calls++;
-    dev_aim_settle(d);
-    if (dev_passed(d, point)) {
-        return;
-    }
-    if (d->conf.sched == DEV_SCHED_THREADS) {
-        dev_threads_wait(d, point);
-        return;
-    }
     const bool by_priority = d->conf.sched == DEV_SCHED_PCT || lazy_by_priority(d);
     while (!dev_passed(d, point)) {
         dev_stream s = 0;
@@ -221,6 +214,18 @@ void dev_policy_run_until(dev *d, struct dev_point point)
         eng_assert(s != 0);
         run_by_priority(d, s);
     }
+}
+
+void dev_policy_run_until(dev *d, struct dev_point point)
+{
+    d->calls++;
+    dev_aim_settle(d);
+    if (d->conf.sched == DEV_SCHED_THREADS) {
+        dev_threads_wait(d, point);
+    } else if (!dev_passed(d, point)) {
+        bring_to(d, point);
+    }
+    dev_fibers_waited(d, point);
 }
 
 /* Operations are cut where something else can run in between. */

@@ -5,6 +5,7 @@
  * run: no deadlock. */
 #include <stdlib.h>
 
+#include "dev_fibers.h"
 #include "dev_sched.h"
 #include "fault.h"
 
@@ -59,8 +60,10 @@ void dev_op_put(dev *d, struct dev_op *op)
 {
     free(op->spans);
     op->spans = NULL;
-    op->next = d->spare_ops;
-    d->spare_ops = op;
+    if (!dev_fibers_on()) {
+        op->next = d->spare_ops;
+        d->spare_ops = op;
+    }
 }
 
 bool dev_sched_passed(const dev *d, struct dev_point point)
@@ -92,11 +95,9 @@ void dev_run_tile(dev *d, dev_stream stream)
 {
     struct dev_queue *q = &d->queue[stream];
     struct dev_op *op = q->head;
-    if (op->kind != DEV_OP_WAIT) {
-        MUT_ENTER_STEP(op->step);
-        dev_execute(d, op);
-        MUT_ENTER_STEP(d->step);
-    }
+    MUT_ENTER_STEP(op->step);
+    dev_fibers_run(d, stream, op);
+    MUT_ENTER_STEP(d->step);
     op->tile++;
     d->tiles_run++;
     d->schedule_hash = (d->schedule_hash ^ (uint64_t)stream) * 0x100000001B3u;
@@ -126,6 +127,7 @@ void dev_sched_enqueue(dev *d, dev_stream stream, struct dev_op *op)
     q->issued++;
     op->order = ++d->issues;
     dev_threads_unlock(d);
+    dev_fibers_issued(op);
     dev_policy_issued(d, stream, op);
 }
 

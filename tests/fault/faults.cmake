@@ -28,6 +28,10 @@ set_tests_properties(fault_oom_sweep PROPERTIES LABELS ci TIMEOUT 600)
 set_tests_properties(fault_oom_sweep_full PROPERTIES LABELS full TIMEOUT 7200)
 add_test(NAME fault_leaks COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/leaks.sh ${PROJECT_BINARY_DIR} ${FL_RECIPES}/pico.yaml 1000)
 set_tests_properties(fault_leaks PROPERTIES LABELS ci TIMEOUT 600)
+# Builds the trainer with ThreadSanitizer first.
+add_test(NAME fault_fibers_full
+         COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/fibers.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${FL_RECIPES})
+set_tests_properties(fault_fibers_full PROPERTIES LABELS full TIMEOUT 3600)
 # Production equals the source with the sites stripped from its text. The gcc build runs unit tests alone.
 add_test(NAME fault_production_object_code
          COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/production.py ${PROJECT_BINARY_DIR})
