@@ -9,10 +9,11 @@ static enum eng_status run_under(enum dev_sched sched, const struct eng_recipe *
 {
     struct eng_train_options first = *options;
     struct eng_trainer *t = NULL;
-    /* The trace's level stays: what it adds are operations of the program. */
+    /* The trace's level and the states stay: what they add are operations of the program. */
     first.sched = sched;
     first.trace_path = NULL;
     first.timeline_path = NULL;
+    first.states_path = options->states_path != NULL ? "/dev/null" : NULL;
     enum eng_status status = eng_trainer_create(recipe, &first, &t, error);
     if (status != ENG_OK) {
         return status;

@@ -238,7 +238,8 @@ static enum eng_status update(void *context, struct eng_error *error)
     t->features |= s->features;
     t->features |= t->counters.schedule_step > t->schedule.warmup ? ENG_FEATURE_decay : 0;
     const struct eng_bias bias = eng_schedule_bias(&t->schedule, t->counters.optimizer_t);
-    return eng_update_run(t, s, bias, error);
+    const enum eng_status status = eng_update_run(t, s, bias, error);
+    return status == ENG_OK ? eng_states_enqueue(t, s, error) : status;
 }
 
 /* Task: the evaluation. */
@@ -277,7 +278,7 @@ static enum eng_status collect(struct eng_trainer *t, struct eng_error *error)
         }
         status = eng_trace_step(t->trace, t, s, &results, error);
     }
-    return status;
+    return status == ENG_OK ? eng_states_write(t, s, error) : status;
 }
 
 /* Task: sends off this step's results, then reads those of the step before. */
@@ -407,6 +408,9 @@ enum eng_status eng_trainer_run(struct eng_trainer *t, const volatile sig_atomic
     if (status == ENG_OK) {
         status = collected;
         local = last;
+    }
+    if (status == ENG_OK) {
+        status = eng_states_finish(t, &local);
     }
     dev_collect_reach(t->device);
     const enum eng_status closed =

@@ -18,6 +18,7 @@ enum option_id {
     OPT_TRACE,
     OPT_LEVEL,
     OPT_CONTENTS,
+    OPT_STATES,
     OPT_FAULT,
     OPT_SCHEDULE,
     OPT_SCHEDULE_SEED,
@@ -52,6 +53,7 @@ static const struct option table[] = {
     {"trace", required_argument, NULL, OPT_TRACE},
     {"level", required_argument, NULL, OPT_LEVEL},
     {"contents", no_argument, NULL, OPT_CONTENTS},
+    {"states", required_argument, NULL, OPT_STATES},
     {"fault", required_argument, NULL, OPT_FAULT},
     {"schedule", required_argument, NULL, OPT_SCHEDULE},
     {"schedule-seed", required_argument, NULL, OPT_SCHEDULE_SEED},
@@ -91,6 +93,8 @@ const char *eng_options_help(void)
            "  --trace FILE[.zst]      write a trace (oracles/TRACE.md)\n"
            "  --level LEVEL           none, hashes or full (default full)\n"
            "  --contents              put token ids, labels, positions, segments into the trace\n"
+           "  --states FILE           hand over batches, parameters and moments to a reference\n"
+           "                          that follows (file or FIFO)\n"
            "  --fault SPEC            arm id[:dose][@step], none, or none:FILE; default\n"
            "                          $FAULTLINE_FAULT\n"
            "  --schedule KIND         how streams interleave: fifo (default), lazy, random, pct, "
@@ -281,6 +285,9 @@ static void read_plain(enum option_id id, const char *text, struct eng_command_l
     case OPT_CONTENTS:
         o->contents = true;
         break;
+    case OPT_STATES:
+        o->states_path = text;
+        break;
     case OPT_FAULT:
         o->fault = text;
         break;
@@ -356,6 +363,9 @@ static enum eng_status check(const struct eng_command_line *c, struct eng_error 
     }
     if (o->device == DEV_KIND_CUDA && (o->guard || o->sched == DEV_SCHED_AIMED)) {
         return eng_fail(error, ENG_EUSAGE, "--device cuda: no guard mode and no schedule aimed");
+    }
+    if (o->states_path != NULL && (o->resume != NULL || c->command == ENG_COMMAND_EVALUATE)) {
+        return eng_fail(error, ENG_EUSAGE, "--states: only of a run from its first step");
     }
     if (o->contents && o->trace_path == NULL) {
         return eng_fail(error, ENG_EUSAGE, "--contents needs --trace");

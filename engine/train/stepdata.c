@@ -11,8 +11,9 @@ enum eng_status eng_step_init(struct eng_step *s, int micro_count, size_t tokens
 {
     *s = (struct eng_step){.micro_count = micro_count, .tokens = tokens};
     s->blocks = calloc((size_t)micro_count * ENG_BLOCK_ARRAYS * tokens, sizeof *s->blocks);
+    s->segments = calloc((size_t)micro_count * tokens, sizeof *s->segments);
     s->micro_supervised = calloc((size_t)micro_count, sizeof *s->micro_supervised);
-    if (s->blocks == NULL || s->micro_supervised == NULL) {
+    if (s->blocks == NULL || s->segments == NULL || s->micro_supervised == NULL) {
         eng_step_fini(s);
         return eng_fail(error, ENG_EHOSTMEM, "step: host memory exhausted");
     }
@@ -22,6 +23,7 @@ enum eng_status eng_step_init(struct eng_step *s, int micro_count, size_t tokens
 void eng_step_fini(struct eng_step *s)
 {
     free(s->blocks);
+    free(s->segments);
     free(s->micro_supervised);
     eng_text_fini(&s->line);
     eng_text_fini(&s->events);
@@ -37,6 +39,7 @@ void eng_step_fill(struct eng_step *s, int number, const struct eng_step_batch *
     s->evaluated = false;
     eng_text_clear(&s->line);
     eng_text_clear(&s->events);
+    memcpy(s->segments, batch->segments, (size_t)s->micro_count * bytes);
     for (int m = 0; m < s->micro_count; m++) {
         const size_t at = (size_t)m * s->tokens;
         const int32_t *const arrays[ENG_BLOCK_ARRAYS] = {batch->ids + at, batch->labels + at,

@@ -14,8 +14,9 @@
 struct eng_step {
     int number; /* training step, from 1; 0 = unused */
     int micro_count;
-    size_t tokens;   /* positions of a micro-batch */
-    int32_t *blocks; /* micro_count input blocks (input.h) */
+    size_t tokens;     /* positions of a micro-batch */
+    int32_t *blocks;   /* micro_count input blocks (input.h) */
+    int32_t *segments; /* (micro_count, tokens) */
     int *micro_supervised;
     int supervised;
     int previous_supervised; /* of the step before */

@@ -71,7 +71,8 @@ void eng_trainer_plan(const struct eng_recipe *recipe, const struct eng_train_op
                                                     : out->total_bytes + out->total_bytes / 2;
     out->pinned_bytes = ENG_MODEL_PINNED_BYTES + PERTURB_FLOATS * sizeof(float) +
                         eng_results_pinned_bytes(tokens) + 2 * eng_feed_bytes(tokens) +
-                        eng_sketches_pinned_bytes(&config, options->level, micros);
+                        eng_sketches_pinned_bytes(&config, options->level, micros) +
+                        (options->states_path != NULL ? eng_states_pinned_bytes(parameters) : 0);
     out->pinned_bytes += out->pinned_bytes / 8;
 }
 
@@ -207,6 +208,9 @@ static enum eng_status open_parts(struct eng_trainer *t, struct eng_error *error
                                    t->options->level, t->recipe->train.grad_accum, error);
     }
     if (status == ENG_OK) {
+        status = eng_states_open(t, error);
+    }
+    if (status == ENG_OK) {
         status = eng_eval_open(t, error);
     }
     for (size_t i = 0; status == ENG_OK && i < sizeof t->step / sizeof t->step[0]; i++) {
@@ -334,6 +338,7 @@ void eng_trainer_destroy(struct eng_trainer *t)
     eng_model_destroy(t->model);
     dev_close(t->device);
     eng_timeline_close(t->timeline);
+    eng_states_close(&t->states);
     free(t);
 }
 

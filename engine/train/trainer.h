@@ -17,6 +17,7 @@
 #include "recipe.h"
 #include "schedule.h"
 #include "sketches.h"
+#include "states.h"
 #include "stepdata.h"
 #include "trace.h"
 
@@ -28,6 +29,7 @@ struct eng_train_options {
     const char *checkpoint_dir; /* NULL = no checkpoints */
     const char *trace_path;     /* NULL = no trace */
     const char *timeline_path;  /* NULL = no timeline */
+    const char *states_path;    /* for a reference that follows, NULL = none */
     const char *fault;          /* for the header */
     const struct eng_memory *memory; /* where host memory is booked; NULL = nowhere */
     enum eng_level level;
@@ -92,6 +94,7 @@ struct eng_trainer {
     struct eng_evaluation evaluation;
     struct eng_results results;
     struct eng_sketches sketches;
+    struct eng_states states;
     struct eng_trace *trace;       /* NULL = none */
     struct eng_timeline *timeline; /* NULL = none */
     struct eng_step step[3];  /* step n lies in step[n % 3]: being read back, computed, loaded */

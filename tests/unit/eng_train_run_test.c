@@ -1,7 +1,9 @@
 /* Whole runs: what must not change their bits, and that they resume exactly. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "eng_train_bench.h"
@@ -88,6 +90,91 @@ Test(train_run, trace_levels_do_not_change_training)
     cr_expect_gt(compared, 0);
     json_decref(hashes);
     json_decref(full);
+    bench_close(&b);
+}
+
+/* A file of the bench's folder in memory; the caller frees. */
+static char *load(const struct bench *b, const char *name, size_t *bytes)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", b->dir, name);
+    FILE *f = fopen(path, "rb");
+    cr_assert_not_null(f, "%s", path);
+    cr_assert_eq(fseek(f, 0, SEEK_END), 0);
+    *bytes = (size_t)ftell(f);
+    rewind(f);
+    char *data = malloc(*bytes);
+    cr_assert(data != NULL && fread(data, 1, *bytes, f) == *bytes);
+    fclose(f);
+    return data;
+}
+
+/* The last record holds what was saved, the first the ids of the trace. */
+static void expect_states(struct bench *b, const json_t *trace, const char *name)
+{
+    size_t bytes = 0;
+    size_t saved_bytes = 0;
+    char *states = load(b, name, &bytes);
+    char *saved = load(b, "saved/model.safetensors", &saved_bytes);
+    const char *end = memchr(states, '\n', bytes);
+    cr_assert_not_null(end);
+    json_t *header = json_loadb(states, (size_t)(end - states), 0, NULL);
+    const size_t micro = (size_t)json_integer_value(json_object_get(header, "micro"));
+    const size_t positions = (size_t)json_integer_value(json_object_get(header, "positions"));
+    const size_t batch = 4 * micro * positions * sizeof(int32_t);
+    size_t parameters = 0;
+    size_t index = 0;
+    json_t *count = NULL;
+    json_array_foreach(json_object_get(header, "elements"), index, count)
+    {
+        parameters += (size_t)json_integer_value(count);
+    }
+    cr_expect(json_equal(json_object_get(header, "tensors"),
+                         json_object_get(json_array_get(trace, 0), "tensors")));
+    const size_t record = 8 + batch + 3 * parameters * sizeof(float);
+    const size_t start = (size_t)(end + 1 - states);
+    cr_assert_gt(parameters, 0);
+    cr_assert_eq(bytes, start + 6 * record + 8);
+    cr_expect_eq(memcmp(states + start + 5 * record + 8 + batch,
+                        saved + saved_bytes - parameters * sizeof(float),
+                        parameters * sizeof(float)),
+                 0);
+    const json_t *contents = json_object_get(bench_step(trace, 1), "contents");
+    static const char *const names[] = {"ids", "labels", "positions", "segments"};
+    for (size_t i = 0; i < 4 * micro * positions; i++) {
+        int32_t word = 0;
+        memcpy(&word, states + start + 8 + i * sizeof word, sizeof word);
+        const json_t *array = json_object_get(contents, names[i / (micro * positions)]);
+        const json_t *of_micro = json_array_get(array, i % (micro * positions) / positions);
+        cr_assert_eq(json_integer_value(json_array_get(of_micro, i % positions)), word);
+    }
+    json_decref(header);
+    free(states);
+    free(saved);
+}
+
+Test(train_run, states_are_those_of_the_run_and_change_nothing)
+{
+    static const char *const ways[] = {
+        "--states s.bin --guard",
+        "--states s.bin --schedule lazy",
+        "--states s.bin --schedule pct --schedule-seed 3 --driver tasks --threads 2",
+        "--states s.bin --schedule threads",
+    };
+    struct bench b;
+    bench_open(&b, NULL);
+    cr_assert_eq(bench_train(&b, TRAIN_PROGRAM, "--trace plain.jsonl --contents --save saved"), 0,
+                 "%s", b.errors);
+    json_t *plain = bench_trace(&b, "plain.jsonl");
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        expect_same(&b, plain, TRAIN_PROGRAM, ways[i]);
+        expect_states(&b, plain, "s.bin");
+    }
+    cr_expect_eq(bench_train(&b, TRAIN_PROGRAM, "--states /nonexistent/s"), 74);
+    cr_expect_not_null(strstr(b.errors, "/nonexistent/s: cannot be written"), "%s", b.errors);
+    cr_expect_eq(bench_train(&b, TRAIN_PROGRAM, "--states /dev/full"), 74);
+    cr_expect_eq(bench_run(&b, TRAIN_PROGRAM, "--recipe recipe.yaml --resume c --states s.bin"), 1);
+    json_decref(plain);
     bench_close(&b);
 }
 
@@ -248,6 +335,8 @@ Test(train_run, tracing_does_not_hide_races)
         cr_expect_gt(untraced, 0, "%s", faults[i]);
         cr_expect_eq(wrong_runs(&b, faults[i], "--trace t.jsonl --level full", SEEDS), untraced,
                      "%s", faults[i]);
+        cr_expect_eq(wrong_runs(&b, faults[i], "--trace t.jsonl --states s.bin", SEEDS), untraced,
+                     "%s with states", faults[i]);
     }
     bench_close(&b);
 }
