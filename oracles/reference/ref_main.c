@@ -14,7 +14,7 @@
 enum { THREADS_MAX = 256, DATA_MAX = 1024 };
 
 struct arguments {
-    const char *recipe, *weights, *text, *eval_text, *trace, *cache;
+    const char *recipe, *weights, *text, *eval_text, *trace, *cache, *follow;
     const char *data[DATA_MAX]; /* replaces data.train when there is one */
     size_t data_count;
     uint64_t seed, steps, threads;
@@ -30,6 +30,8 @@ static const char usage[] =
     "  --text FILE        output of the text stage for the training files\n"
     "  --eval-text FILE   the same for the evaluation files\n"
     "  --cache DIR        where the text stage's output is kept (default: nowhere)\n"
+    "  --follow FILE      lockstep: before each step adopt the batch, and after it parameters and\n"
+    "                     moments, of the run that writes these states (file or FIFO)\n"
     "  --level hashes|full  full adds sketches; default hashes\n"
     "  --contents         adds the integer arrays of each step\n"
     "  --threads N        default 1; results do not depend on it\n"
@@ -69,6 +71,9 @@ static enum orc_ref_status read_option(int option, const char *name, const char 
         break;
     case 'c':
         a->cache = value;
+        break;
+    case 'f':
+        a->follow = value;
         break;
     case 'd':
         good = a->data_count < DATA_MAX;
@@ -110,7 +115,8 @@ static enum orc_ref_status read_arguments(int count, char **words, struct argume
         {"data", required_argument, NULL, 'd'},    {"seed", required_argument, NULL, 's'},
         {"steps", required_argument, NULL, 'n'},   {"threads", required_argument, NULL, 'j'},
         {"level", required_argument, NULL, 'l'},   {"contents", no_argument, NULL, 'x'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+        {"follow", required_argument, NULL, 'f'},  {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
     a->threads = 1;
     opterr = 0;
     int index = 0;
@@ -188,7 +194,7 @@ static enum orc_ref_status train(const struct arguments *a, const struct orc_ref
     struct orc_ref_trace *trace = NULL;
     bool has_eval = false;
     struct orc_ref_options options = {
-        .recipe = recipe, .train = &documents[0], .weights = a->weights,
+        .recipe = recipe, .train = &documents[0], .weights = a->weights, .follow = a->follow,
         .seed = a->has_seed ? a->seed : recipe->train.seed,
         .steps = a->steps > 0 ? (size_t)a->steps : recipe->train.steps,
         .threads = (size_t)a->threads, .full = a->full, .contents = a->contents,

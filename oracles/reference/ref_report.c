@@ -22,6 +22,7 @@ enum orc_ref_status orc_ref_report_header(struct orc_ref_run *run, struct orc_re
     orc_ref_trace_text(t, "precision", "fp64");
     orc_ref_trace_text(t, "build", ORC_REF_BUILD);
     orc_ref_trace_text(t, "fault", "none");
+    orc_ref_trace_text(t, "mode", run->follow != NULL ? "lockstep" : "free");
     for (size_t i = 0; i < sizeof unsaid / sizeof *unsaid; i++)
         orc_ref_trace_null(t, unsaid[i]);
     orc_ref_trace_text(t, "level", run->options->full ? "full" : "hashes");
@@ -165,7 +166,7 @@ enum orc_ref_status orc_ref_report_after_update(struct orc_ref_run *run,
         orc_ref_trace_close_object(t);
     }
     orc_ref_trace_count(t, "supervised", run->supervised);
-    orc_ref_trace_number(t, "loss", run->nll / (double)run->supervised);
+    orc_ref_trace_number(t, "loss", run->nll / (double)run->counted);
     orc_ref_trace_number(t, "lr", run->rate);
     orc_ref_trace_number(t, "grad_norm", run->norm);
     orc_ref_trace_number(t, "clip", run->factor);

@@ -2,6 +2,7 @@
  * it); nobody else includes it. */
 #pragma once
 
+#include "ref_follow.h"
 #include "ref_rows.h"
 #include "ref_sketch.h"
 #include "ref_tape.h"
@@ -15,6 +16,8 @@ struct orc_ref_run {
     struct orc_ref_tape *tape;
     struct orc_ref_stream *stream;
     struct orc_ref_batch *batches; /* micro-batches of the step */
+    struct orc_ref_follow *follow; /* NULL = this run follows nobody */
+    struct orc_ref_batch *adopted; /* those of the run that is followed */
     struct orc_ref_batch *eval_batches;
     size_t eval_batch_count;
     struct orc_ref_row_log log;
@@ -25,6 +28,7 @@ struct orc_ref_run {
     } *inputs; /* of each micro-batch */
     /* of the step */
     size_t step, supervised, eval_supervised;
+    size_t counted; /* supervised positions of the batch trained on; the loss is their mean */
     double nll, rate, norm, factor, hidden_rms, eval_nll;
     bool evaluated;
     /* of the run */

@@ -49,14 +49,17 @@ static enum orc_ref_status make_batches(struct orc_ref_run *run, struct orc_ref_
     const struct orc_ref_recipe *const recipe = run->options->recipe;
     const size_t micro = recipe->train.grad_accum;
     run->batches = calloc(micro, sizeof *run->batches);
+    run->adopted = calloc(micro, sizeof *run->adopted);
     run->inputs = calloc(micro, sizeof *run->inputs);
     run->activations = calloc(orc_ref_model_taps(&recipe->model), sizeof *run->activations);
     run->sketches = calloc(run->params.count, sizeof *run->sketches);
-    if (run->batches == NULL || run->inputs == NULL || run->activations == NULL ||
-        run->sketches == NULL)
+    if (run->batches == NULL || run->adopted == NULL || run->inputs == NULL ||
+        run->activations == NULL || run->sketches == NULL)
         return no_memory(error);
     for (size_t i = 0; i < micro; i++)
-        if (!orc_ref_batch_init(&run->batches[i], recipe->train.rows, recipe->model.context))
+        if (!orc_ref_batch_init(&run->batches[i], recipe->train.rows, recipe->model.context) ||
+            (run->options->follow != NULL &&
+             !orc_ref_batch_init(&run->adopted[i], recipe->train.rows, recipe->model.context)))
             return no_memory(error);
     return ORC_REF_OK;
 }
@@ -104,6 +107,19 @@ done:
     return status;
 }
 
+static enum orc_ref_status open_followed(struct orc_ref_run *run, struct orc_ref_error *error)
+{
+    const struct orc_ref_recipe *const recipe = run->options->recipe;
+    const struct orc_ref_followed want = {.recipe_hash = recipe->hash,
+                                          .seed = run->options->seed,
+                                          .steps = run->options->steps,
+                                          .micro = recipe->train.grad_accum,
+                                          .positions = recipe->train.rows * recipe->model.context,
+                                          .vocab = recipe->model.vocab,
+                                          .params = &run->params};
+    return orc_ref_follow_open(run->options->follow, &want, &run->follow, error);
+}
+
 static enum orc_ref_status set_up(struct orc_ref_run *run, struct orc_ref_error *error)
 {
     const struct orc_ref_options *const options = run->options;
@@ -123,16 +139,23 @@ static enum orc_ref_status set_up(struct orc_ref_run *run, struct orc_ref_error 
     status = make_batches(run, error);
     if (status == ORC_REF_OK && options->eval != NULL && recipe->train.eval_every > 0)
         status = make_eval(run, error);
+    if (status == ORC_REF_OK && options->follow != NULL)
+        status = open_followed(run, error);
     return status;
 }
 
 static void tear_down(struct orc_ref_run *run)
 {
-    for (size_t i = 0; run->batches != NULL && i < run->options->recipe->train.grad_accum; i++)
+    const size_t micro = run->options->recipe->train.grad_accum;
+    orc_ref_follow_close(run->follow);
+    for (size_t i = 0; run->batches != NULL && i < micro; i++)
         orc_ref_batch_fini(&run->batches[i]);
+    for (size_t i = 0; run->adopted != NULL && i < micro; i++)
+        orc_ref_batch_fini(&run->adopted[i]);
     for (size_t i = 0; i < run->eval_batch_count; i++)
         orc_ref_batch_fini(&run->eval_batches[i]);
     free(run->batches);
+    free(run->adopted);
     free(run->eval_batches);
     free(run->inputs);
     free(run->activations);
@@ -190,7 +213,26 @@ static enum orc_ref_status fill_step(struct orc_ref_run *run, struct orc_ref_err
         run->supervised += supervised;
         run->seen.accum_unequal |= supervised != run->inputs[0].supervised;
     }
+    run->counted = run->supervised;
     note_documents(run);
+    return ORC_REF_OK;
+}
+
+/* The batch of the run that is followed is trained on, and counted here. */
+static enum orc_ref_status adopt_batch(struct orc_ref_run *run, struct orc_ref_error *error)
+{
+    if (run->follow == NULL)
+        return ORC_REF_OK;
+    const enum orc_ref_status status =
+        orc_ref_follow_batch(run->follow, run->step, run->adopted, error);
+    if (status != ORC_REF_OK)
+        return status;
+    run->counted = 0;
+    for (size_t i = 0; i < run->options->recipe->train.grad_accum; i++) {
+        const struct orc_ref_batch *const batch = &run->adopted[i];
+        for (size_t p = 0; p < batch->rows * batch->context; p++)
+            run->counted += batch->labels[p] != ORC_REF_IGNORED;
+    }
     return ORC_REF_OK;
 }
 
@@ -219,14 +261,15 @@ static void observe_activations(struct orc_ref_run *run, const struct orc_ref_fo
 static enum orc_ref_status differentiate(struct orc_ref_run *run, struct orc_ref_error *error)
 {
     const struct orc_ref_shape *const shape = &run->options->recipe->model;
+    const struct orc_ref_batch *const batches = run->follow != NULL ? run->adopted : run->batches;
     memset(run->params.grad, 0, run->params.total * sizeof *run->params.grad);
     run->nll = 0.0;
     for (size_t i = 0; i < run->options->recipe->train.grad_accum; i++) {
         struct orc_ref_forward forward;
         orc_ref_tape_reset(run->tape, true);
         const enum orc_ref_status status =
-            orc_ref_model_run(run->tape, shape, &run->params, &run->batches[i],
-                              1.0 / (double)run->supervised, &forward, error);
+            orc_ref_model_run(run->tape, shape, &run->params, &batches[i],
+                              1.0 / (double)run->counted, &forward, error);
         if (status != ORC_REF_OK)
             return status;
         run->nll += forward.nll;
@@ -261,9 +304,10 @@ static enum orc_ref_status take_step(struct orc_ref_run *run, struct orc_ref_err
 {
     const struct orc_ref_recipe *const recipe = run->options->recipe;
     enum orc_ref_status status = fill_step(run, error);
-    if (status != ORC_REF_OK)
-        return status;
-    status = differentiate(run, error);
+    if (status == ORC_REF_OK)
+        status = adopt_batch(run, error);
+    if (status == ORC_REF_OK)
+        status = differentiate(run, error);
     if (status != ORC_REF_OK)
         return status;
     run->norm = orc_ref_grad_norm(&run->params, run->pool);
@@ -273,9 +317,12 @@ static enum orc_ref_status take_step(struct orc_ref_run *run, struct orc_ref_err
     orc_ref_report_before_update(run);
     orc_ref_optimizer_step(recipe, run->step, run->rate, run->factor, &run->params, run->pool);
     status = evaluate(run, error);
-    if (status != ORC_REF_OK)
-        return status;
-    return orc_ref_report_after_update(run, error);
+    if (status == ORC_REF_OK)
+        status = orc_ref_report_after_update(run, error);
+    /* What the other stack made of this step is where the next one starts. */
+    if (status == ORC_REF_OK && run->follow != NULL)
+        status = orc_ref_follow_state(run->follow, &run->params, error);
+    return status;
 }
 
 enum orc_ref_status orc_ref_train(const struct orc_ref_options *options,
@@ -294,6 +341,8 @@ enum orc_ref_status orc_ref_train(const struct orc_ref_options *options,
             status = take_step(&run, error);
         }
     }
+    if (status == ORC_REF_OK && run.follow != NULL)
+        status = orc_ref_follow_end(run.follow, error);
     run.seconds = now_seconds() - start;
     if (status == ORC_REF_OK)
         status = orc_ref_report_end(&run, "ok", error);

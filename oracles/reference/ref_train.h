@@ -9,6 +9,7 @@ struct orc_ref_options {
     const struct orc_ref_recipe *recipe;
     const struct orc_ref_documents *train, *eval; /* eval may be NULL */
     const char *weights;                          /* safetensors file */
+    const char *follow; /* states of the run to follow (TRACE.md); NULL = none */
     uint64_t seed;
     size_t steps, threads;
     int32_t pad;

@@ -2,6 +2,8 @@
  * Checks the first loss, learning, repeatability, threads, and every kind of bad input. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,6 +333,224 @@ Test(ref_run, other_bad_input_has_its_exit_code)
                                        "\"supervised\":[1]}\n");
     expect(&folder, 1, "--recipe r.yaml --weights w.safetensors --text large.jsonl --eval-text "
                        "stage.jsonl --trace x", "large.jsonl:1: an id is not below");
+    tear_down(&folder);
+}
+
+/* ---- following ---- */
+
+enum { MICRO = 2, POSITIONS = 2 * 16 };
+
+/* What is wrong with the states; zero = nothing. */
+struct flaw {
+    const char *piece, *by; /* of the header */
+    int wrong_step;         /* whose record has another number */
+    int32_t token;          /* first id of step 2 */
+    bool unlearned;         /* the second micro-batch has no label */
+    bool no_mark;
+};
+
+static uint64_t fnv(const char *text)
+{
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
+    return hash;
+}
+
+static void write_header(FILE *file, const struct flaw *flaw)
+{
+    char names[1024] = "", sizes[256] = "", line[2048];
+    for (size_t i = 0; i < TENSORS; i++) {
+        (void)snprintf(names + strlen(names), sizeof names - strlen(names), "%s\"%s\"",
+                       i > 0 ? "," : "", tensors[i].name);
+        (void)snprintf(sizes + strlen(sizes), sizeof sizes - strlen(sizes), "%s%zu",
+                       i > 0 ? "," : "", tensors[i].rows * tensors[i].cols);
+    }
+    (void)snprintf(line, sizeof line,
+                   "{\"type\":\"states\",\"states_version\":1,\"stack\":\"test\","
+                   "\"recipe_hash\":\"%016llx\",\"seed\":3,\"steps\":%d,\"micro\":%d,"
+                   "\"positions\":%d,\"tensors\":[%s],\"elements\":[%s]}\n",
+                   (unsigned long long)fnv(recipe_text), STEPS, MICRO, POSITIONS, names, sizes);
+    const char *const at = flaw->piece != NULL ? strstr(line, flaw->piece) : NULL;
+    cr_assert(flaw->piece == NULL || at != NULL, "%s", flaw->piece);
+    if (at != NULL)
+        (void)fprintf(file, "%.*s%s%s", (int)(at - line), line, flaw->by, at + strlen(flaw->piece));
+    else
+        (void)fputs(line, file);
+}
+
+static void write_batch(FILE *file, int step, const struct flaw *flaw)
+{
+    for (int array = 0; array < 4; array++)
+        for (int32_t p = 0; p < MICRO * POSITIONS; p++) {
+            const int32_t at = p % 16, id = 1 + p % 7;
+            const bool taught = at > 3 && !(flaw->unlearned && p >= POSITIONS);
+            const int32_t values[] = {p == 0 && step == 2 && flaw->token != 0 ? flaw->token : id,
+                                      taught ? 1 + (p + 1) % 7 : -100, at, 0};
+            cr_assert_eq(fwrite(&values[array], sizeof values[array], 1, file), 1);
+        }
+}
+
+/* States of a run that stays where it began: every step leaves the initial weights and no moments.
+ * Returns the bytes of header, and of a record. */
+static void write_states(const struct folder *folder, const struct flaw *flaw, long *header,
+                         long *record)
+{
+    size_t elements = 0;
+    for (size_t i = 0; i < TENSORS; i++)
+        elements += tensors[i].rows * tensors[i].cols;
+    float *const state = calloc(3 * elements, sizeof *state);
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/w.safetensors", folder->path);
+    FILE *const weights = fopen(path, "rb");
+    cr_assert(state != NULL && weights != NULL);
+    cr_assert_eq(fseek(weights, -(long)(elements * sizeof *state), SEEK_END), 0);
+    cr_assert_eq(fread(state, sizeof *state, elements, weights), elements);
+    (void)fclose(weights);
+    FILE *const file = create(folder, "s.bin");
+    write_header(file, flaw);
+    *header = ftell(file);
+    for (int step = 1; step <= STEPS; step++) {
+        const uint64_t number = (uint64_t)step + (step == flaw->wrong_step);
+        cr_assert_eq(fwrite(&number, sizeof number, 1, file), 1);
+        write_batch(file, step, flaw);
+        cr_assert_eq(fwrite(state, sizeof *state, 3 * elements, file), 3 * elements);
+        *record = step == 1 ? ftell(file) - *header : *record;
+    }
+    const uint64_t mark = 0;
+    cr_assert(flaw->no_mark || fwrite(&mark, sizeof mark, 1, file) == 1);
+    cr_assert_eq(fclose(file), 0);
+    free(state);
+}
+
+/* The text of a trace from one key of step s to another. */
+static void expect_same_part(const char *a, const char *b, int step, const char *from,
+                             const char *to)
+{
+    char start[32];
+    (void)snprintf(start, sizeof start, "\"step\":%d,", step);
+    const char *const x = strstr(strstr(a, start), from), *const y = strstr(strstr(b, start), from);
+    cr_assert(x != NULL && y != NULL, "%s", from);
+    const ptrdiff_t length = strstr(x, to) - x;
+    cr_assert_gt(length, (ptrdiff_t)strlen(from));
+    cr_assert_eq(strncmp(x, y, (size_t)length), 0, "step %d: %.200s", step, y);
+}
+
+Test(ref_run, follows_states_and_batches_but_keeps_its_own_place_and_schedule)
+{
+    const struct flaw none = {0};
+    struct folder folder;
+    long header = 0, record = 0;
+    double loss[64], norm[64];
+    set_up(&folder);
+    write_states(&folder, &none, &header, &record);
+    cr_assert_eq(run(&folder, USUAL "--trace free.jsonl --level full"), 0);
+    cr_assert_eq(run(&folder, USUAL "--trace f.jsonl --level full --follow s.bin"), 0);
+    char *const apart = contents(&folder, "free.jsonl"), *const trace =
+                                                             contents(&folder, "f.jsonl");
+    cr_assert_not_null(strstr(apart, "\"mode\":\"free\""));
+    cr_assert_not_null(strstr(trace, "\"mode\":\"lockstep\""));
+    /* The same weights and the same batch in each step. */
+    cr_assert_eq(numbers(trace, "loss", loss, 64), STEPS);
+    cr_assert_eq(numbers(trace, "grad_norm", norm, 64), STEPS);
+    for (int step = 1; step <= STEPS; step++) {
+        cr_assert(loss[step - 1] == loss[0] && norm[step - 1] == norm[0], "step %d", step);
+        expect_same_part(apart, trace, step, "\"records\":[", "\"sketch\"");
+        expect_same_part(apart, trace, step, "\"lr\":", "\"grad_norm\"");
+    }
+    double first[1];
+    cr_assert_eq(numbers(apart, "loss", first, 1), 1);
+    cr_assert(first[0] != loss[0], "the free run has another batch");
+    free(apart);
+    free(trace);
+    tear_down(&folder);
+}
+
+Test(ref_run, a_micro_batch_without_labels_is_followed)
+{
+    const struct flaw unlearned = {.unlearned = true};
+    struct folder folder;
+    long header = 0, record = 0;
+    double loss[64];
+    set_up(&folder);
+    write_states(&folder, &unlearned, &header, &record);
+    cr_assert_eq(run(&folder, USUAL "--trace f.jsonl --level full --follow s.bin"), 0);
+    char *const trace = contents(&folder, "f.jsonl");
+    cr_assert_eq(numbers(trace, "loss", loss, 64), STEPS);
+    cr_assert(fabs(loss[0] - log((double)VOCAB)) <= 2.0 * sqrt((double)WIDTH) * folder.head_norm);
+    free(trace);
+    tear_down(&folder);
+}
+
+static void expect_bad_states(struct folder *folder, const struct flaw *flaw, const char *message)
+{
+    long header = 0, record = 0;
+    write_states(folder, flaw, &header, &record);
+    expect(folder, 1, USUAL "--trace x.jsonl --follow s.bin", message);
+}
+
+Test(ref_run, foreign_states_name_file_and_cause)
+{
+    struct folder folder;
+    set_up(&folder);
+    const struct {
+        struct flaw flaw;
+        const char *message;
+    } rows[] = {
+        {{.piece = "\"states\"", .by = "\"header\""}, "s.bin: no states of version 1"},
+        {{.piece = "version\":1", .by = "version\":2"}, "s.bin: no states of version 1"},
+        {{.piece = "\"seed\":3", .by = "\"seed\":4"}, "s.bin: states of another run: seed"},
+        {{.piece = "hash\":\"", .by = "hash\":\"0"}, "s.bin: states of another run: recipe_hash"},
+        {{.piece = "\"steps\":12", .by = "\"steps\":11"}, "s.bin: states of another run: steps"},
+        {{.piece = "\"micro\":2", .by = "\"micro\":1"}, "s.bin: states of another run: micro"},
+        {{.piece = "\"positions\":", .by = "\"position\":"}, "another run: positions"},
+        {{.piece = "model.norm", .by = "model.norms"}, "s.bin: states of another model"},
+        {{.piece = "\"elements\":[192", .by = "\"elements\":[191"},
+         "s.bin: states of another model"},
+        {{.piece = "\"elements\":[192,", .by = "\"elements\":["}, "s.bin: states of another model"},
+        {{.wrong_step = 3}, "s.bin: behind step 2 stands a record numbered 4"},
+        {{.token = VOCAB}, "s.bin: step 2 has token 24, outside the vocabulary"},
+        {{.token = -1}, "s.bin: step 2 has token -1, outside the vocabulary"},
+        {{.no_mark = true}, "s.bin: ends after step 12 of 12, without its mark"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_bad_states(&folder, &rows[i].flaw, rows[i].message);
+    expect(&folder, 1, USUAL "--trace x --follow r.yaml", "r.yaml: no states: no header");
+    expect(&folder, 1, USUAL "--trace x --follow /dev/null", "/dev/null: no states: no header");
+    expect(&folder, 74, USUAL "--trace x --follow none", "none: No such file");
+    tear_down(&folder);
+}
+
+/* Cut at the start of record `whole` + 1 and `more` bytes on. */
+static void expect_cut(struct folder *folder, long bytes, int whole, const char *message)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/s.bin", folder->path);
+    cr_assert_eq(truncate(path, bytes), 0);
+    expect(folder, 1, USUAL "--trace x.jsonl --follow s.bin", message);
+    double loss[64];
+    char *const trace = contents(folder, "x.jsonl");
+    cr_assert_eq(numbers(trace, "loss", loss, 64), (size_t)whole, "%s", message);
+    cr_assert_null(strstr(trace, "{\"type\":\"end\""));
+    free(trace);
+}
+
+Test(ref_run, cut_states_give_the_steps_before_the_cut)
+{
+    const struct flaw none = {0};
+    struct folder folder;
+    long header = 0, record = 0;
+    set_up(&folder);
+    write_states(&folder, &none, &header, &record);
+    const long batch = 8 + 16L * MICRO * POSITIONS;
+    /* A step whose batch is whole is taken; what it left behind cannot be adopted any more. */
+    expect_cut(&folder, header + 5 * record + batch + 4, 6,
+               "s.bin: the file is cut off in the record of step 6");
+    expect_cut(&folder, header + 5 * record + 9, 5,
+               "s.bin: the file is cut off in the record of step 6");
+    expect_cut(&folder, header + 5 * record + 4, 5, "s.bin: the file is cut off");
+    expect_cut(&folder, header + 5 * record, 5, "s.bin: ends after step 5 of 12, without its mark");
+    expect_cut(&folder, header, 0, "s.bin: ends after step 0 of 12, without its mark");
     tear_down(&folder);
 }
 
