@@ -157,10 +157,12 @@ void orc_bounds_seal(struct orc_bounds *bounds)
         bounds->cells += bounds->classes.items[i].step_count;
     }
     (void)snprintf(bounds->summary, sizeof bounds->summary,
-                   "bounds for recipe %.100s from %zu healthy runs: %g times (after the first "
+                   "bounds for recipe %.100s from %zu healthy runs%s: %g times (after the first "
                    "step, for numbers that drift, %g times) the quantile %g of their largest "
                    "normalised deviations; scales leave the run itself out",
-                   bounds->recipe, bounds->runs, ORC_MARGIN, ORC_MARGIN_DRIFT, bounds->quantile);
+                   bounds->recipe, bounds->runs,
+                   bounds->lockstep ? " in lockstep with their references" : "", ORC_MARGIN,
+                   ORC_MARGIN_DRIFT, bounds->quantile);
 }
 
 void orc_bounds_free(orc_bounds *bounds)

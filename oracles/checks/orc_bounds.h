@@ -98,6 +98,7 @@ struct orc_bounds {
     char *recipe; /* name, in the classes' arena */
     bool recipe_hash_given;
     uint64_t recipe_hash;
+    bool lockstep; /* of references that follow; good for no others */
     double quantile;
     struct orc_stratum *strata;
     size_t stratum_count;

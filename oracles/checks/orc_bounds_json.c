@@ -84,6 +84,7 @@ static bool write_root(cJSON *root, const struct orc_bounds *bounds)
         cJSON_AddStringToObject(root, "recipe", bounds->recipe) == NULL ||
         (bounds->recipe_hash_given ? cJSON_AddStringToObject(root, "recipe_hash", hash)
                                    : cJSON_AddNullToObject(root, "recipe_hash")) == NULL ||
+        cJSON_AddStringToObject(root, "mode", bounds->lockstep ? "lockstep" : "free") == NULL ||
         !add_number(root, "runs", (double)bounds->runs) ||
         !add_number(root, "quantile", bounds->quantile) || !write_strata(root, bounds)) {
         return false;
@@ -305,7 +306,7 @@ static enum orc_status read_root(const struct orc_place *place, const cJSON *roo
                                  struct orc_bounds *bounds)
 {
     double version = 0.0, runs = 0.0;
-    const char *recipe = "";
+    const char *recipe = "", *mode = "";
     enum orc_status status = need_number(place, root, "schema_version", 0.0, HUGE_VAL, &version);
     if (status == ORC_OK && version != ORC_BOUNDS_SCHEMA) {
         status = orc_bad(place, "schema_version is %g, not %d", version, ORC_BOUNDS_SCHEMA);
@@ -318,6 +319,9 @@ static enum orc_status read_root(const struct orc_place *place, const cJSON *roo
                                &bounds->recipe_hash);
     }
     if (status == ORC_OK) {
+        status = orc_json_text(place, root, "mode", &bounds->classes.arena, &mode);
+    }
+    if (status == ORC_OK) {
         status = need_number(place, root, "runs", ORC_RUNS_MIN, RUNS_MAX, &runs);
     }
     if (status == ORC_OK) {
@@ -327,6 +331,7 @@ static enum orc_status read_root(const struct orc_place *place, const cJSON *roo
         return status;
     }
     bounds->runs = (size_t)runs;
+    bounds->lockstep = strcmp(mode, "lockstep") == 0;
     bounds->recipe = orc_arena_text(&bounds->classes.arena, recipe);
     status = read_each(place, root, "bounds", bounds, read_stratum);
     return status == ORC_OK ? read_each(place, root, "classes", bounds, read_class) : status;

@@ -29,6 +29,7 @@ struct orc_calibration {
     char recipe[128];
     bool recipe_hash_given;
     uint64_t recipe_hash;
+    bool lockstep;  /* its references follow */
     bool exhausted; /* memory */
     bool alarmed;
     char alarm[320];
@@ -169,7 +170,8 @@ static bool is_counted(const struct orc_calibration *calibration, uint64_t print
     return false;
 }
 
-static bool count_run(struct orc_calibration *calibration, const orc_trace *subject, uint64_t print)
+static bool count_run(struct orc_calibration *calibration, const orc_trace *subject, bool follows,
+                      uint64_t print)
 {
     if (calibration->runs == calibration->seen_capacity) {
         const size_t capacity = calibration->runs == 0 ? 32 : calibration->runs * 2;
@@ -184,6 +186,7 @@ static bool count_run(struct orc_calibration *calibration, const orc_trace *subj
         (void)snprintf(calibration->recipe, sizeof calibration->recipe, "%s", subject->recipe);
         calibration->recipe_hash_given = subject->recipe_hash_given;
         calibration->recipe_hash = subject->recipe_hash;
+        calibration->lockstep = follows;
     }
     calibration->seen[calibration->runs++] = print;
     return true;
@@ -229,6 +232,12 @@ enum orc_status orc_calibration_add(orc_calibration *calibration, const struct o
         return orc_fail(ORC_EMISMATCH, error, "%s: not of recipe %s", c->subject->path,
                         calibration->recipe);
     }
+    if (calibration->runs > 0 && calibration->lockstep != orc_trace_follows(c->reference)) {
+        return orc_fail(ORC_EMISMATCH, error,
+                        "%s: one calibration takes references that follow "
+                        "their runs or others, not both",
+                        c->subject->path);
+    }
     const uint64_t print = fingerprint(c->subject);
     if (is_counted(calibration, print)) {
         return ORC_OK;
@@ -239,7 +248,8 @@ enum orc_status orc_calibration_add(orc_calibration *calibration, const struct o
         return orc_fail(ORC_EMISMATCH, error, "%s is not healthy: %s", c->subject->path,
                         calibration->alarm);
     }
-    if (calibration->exhausted || !count_run(calibration, c->subject, print)) {
+    if (calibration->exhausted ||
+        !count_run(calibration, c->subject, orc_trace_follows(c->reference), print)) {
         return orc_fail(ORC_EMEMORY, error, "host memory exhausted");
     }
     return ORC_OK;
@@ -410,6 +420,7 @@ enum orc_status orc_calibration_finish(orc_calibration *calibration, orc_bounds 
     bounds->recipe = orc_arena_text(&bounds->classes.arena, calibration->recipe);
     bounds->recipe_hash_given = calibration->recipe_hash_given;
     bounds->recipe_hash = calibration->recipe_hash;
+    bounds->lockstep = calibration->lockstep;
     bounds->quantile = ORC_QUANTILE;
     if (bounds->recipe == NULL || !finish_classes(calibration, bounds)) {
         orc_bounds_free(bounds);

@@ -92,6 +92,12 @@ enum orc_status orc_case_check(const struct orc_case *c, const orc_bounds *bound
         status = orc_fail(ORC_EMISMATCH, error, "%s: the bounds are for another recipe, %s",
                           c->subject->path, bounds->recipe);
     }
+    if (status == ORC_OK && bounds != NULL && c->reference != NULL &&
+        bounds->lockstep != orc_trace_follows(c->reference)) {
+        status = orc_fail(ORC_EMISMATCH, error,
+                          "%s: the bounds are %s references that follow the run they judge",
+                          c->reference->path, bounds->lockstep ? "for" : "not for");
+    }
     return status;
 }
 

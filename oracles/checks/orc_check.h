@@ -83,7 +83,7 @@ int orc_trace_first_difference(const orc_trace *a, const orc_trace *b, const cha
  * them are then not applicable (never "passed"). */
 struct orc_case {
     const orc_trace *subject;   /* the run under judgement */
-    const orc_trace *reference; /* second stack, same recipe and seed */
+    const orc_trace *reference; /* second stack, same recipe and seed; may follow the subject */
     const orc_trace *repeat;    /* subject's stack again: other schedule, threads, driver */
     const orc_trace *resumed;   /* subject's stack resumed from subject's checkpoint */
 };
@@ -138,7 +138,8 @@ size_t orc_calibration_runs(const orc_calibration *calibration);
 /* Judges a case with all checks. verdicts has ORC_CHECK_COUNT entries. bounds NULL: BOUND checks
  * are not applicable. After a difference of text, tokens, labels or order at step s, the numeric
  * checks against the reference get no credit from step s on (confounded): they may only fire before
- * s. */
+ * s. Not so where the reference follows the subject (lockstep): it trained on the same batch, and
+ * only its evaluation set is its own. Bounds of the other mode are EMISMATCH. */
 ORC_CHECKED enum orc_status orc_judge(const struct orc_case *c, const orc_bounds *bounds,
                                       struct orc_verdict *verdicts, struct orc_error *error);
 

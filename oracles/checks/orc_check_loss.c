@@ -7,9 +7,9 @@
 
 #include "orc_step_read.h"
 
-enum orc_regime orc_regime_at(int step)
+enum orc_regime orc_regime_at(const struct orc_case *c, int step)
 {
-    return step == 1 ? ORC_REGIME_first : ORC_REGIME_later;
+    return step == 1 || orc_trace_follows(c->reference) ? ORC_REGIME_first : ORC_REGIME_later;
 }
 
 /* How the deviation of a scalar is judged. */
@@ -24,7 +24,9 @@ struct scalar_rule {
 static void compare(const struct orc_case *c, struct orc_probe *probe,
                     const struct scalar_rule *rule)
 {
-    probe->against_reference = true;
+    orc_probe_reference(probe, c);
+    /* Nobody adopts the other stack's evaluation set. */
+    probe->against_reference |= rule->which == ORC_SCALAR_eval_loss;
     const struct orc_range range = orc_range_common(c->subject, c->reference);
     const char *const name = orc_scalar_name(rule->which);
     for (int s = range.first; s <= range.last; s++) {
@@ -37,7 +39,7 @@ static void compare(const struct orc_case *c, struct orc_probe *probe,
         }
         const double a = mine->scalar[rule->which].value, b = theirs->scalar[rule->which].value;
         const struct orc_item item = {.step = s,
-                                      .regime = rule->exact ? ORC_REGIME_any : orc_regime_at(s),
+                                      .regime = rule->exact ? ORC_REGIME_any : orc_regime_at(c, s),
                                       .pooled = rule->pooled && s > 1,
                                       .group = "",
                                       .class_name = "",
@@ -83,7 +85,7 @@ void orc_check_run_band(const struct orc_case *c, struct orc_probe *probe)
 {
     /* The case study's two stacks agreed within this; a fixed number by definition of the check. */
     const double band_relative = 0.002;
-    probe->against_reference = true;
+    orc_probe_reference(probe, c);
     const struct orc_range range = orc_range_common(c->subject, c->reference);
     for (int s = range.first; s <= range.last; s++) {
         const struct orc_step *mine = orc_trace_step(c->subject, s);

@@ -41,7 +41,7 @@ static double squared_distance(const struct orc_sketch *a, const struct orc_sket
 
 double orc_drift(const struct orc_case *c, int step)
 {
-    if (step == 1) {
+    if (orc_regime_at(c, step) == ORC_REGIME_first) {
         return 1.0;
     }
     const struct orc_step *mine = orc_trace_step(c->subject, step - 1);
@@ -76,6 +76,7 @@ static const double element_floor = 1.0 / ORC_MARGIN_DRIFT;
 /* How the numbers of one group at one step are made comparable. */
 struct unit {
     int step;
+    enum orc_regime regime;
     enum orc_group group;
     double drift;   /* relative deviations are divided by this */
     bool adam;      /* updates and parameters: each tensor in elements, and the typical one */
@@ -108,7 +109,7 @@ static void report(struct orc_probe *probe, const struct unit *unit, const struc
     const bool pooled = unit->adam;
     const double scale = pooled ? unit->element / norm : unit->drift;
     const struct orc_item item = {.step = unit->step,
-                                  .regime = pooled ? ORC_REGIME_later : orc_regime_at(unit->step),
+                                  .regime = pooled ? ORC_REGIME_later : unit->regime,
                                   .pooled = pooled,
                                   .group = orc_group_name(unit->group),
                                   .class_name = pooled ? "" : a->class_name,
@@ -166,7 +167,7 @@ static void report_typical(struct orc_probe *probe, const struct unit *unit, con
     qsort(values, count, sizeof *values, by_value);
     const double median = values[count / 2];
     /* What AdamW made of the gradient has its tail from the first step on. */
-    const bool first = orc_regime_at(unit->step) == ORC_REGIME_first;
+    const bool first = unit->regime == ORC_REGIME_first;
     const struct orc_item item = {.step = unit->step,
                                   .regime = first ? ORC_REGIME_amplified : ORC_REGIME_later,
                                   .group = orc_group_name(unit->group),
@@ -240,6 +241,7 @@ static bool unit_of(const struct orc_case *c, enum orc_group group, int step, do
 {
     const struct orc_step *theirs = orc_trace_step(c->reference, step);
     *out = (struct unit){.step = step,
+                         .regime = orc_regime_at(c, step),
                          .group = group,
                          .drift = 1.0,
                          .adam = group == ORC_GROUP_updates || group == ORC_GROUP_parameters,
@@ -258,7 +260,7 @@ static bool unit_of(const struct orc_case *c, enum orc_group group, int step, do
 
 static void compare_group(const struct orc_case *c, struct orc_probe *probe, enum orc_group group)
 {
-    probe->against_reference = true;
+    orc_probe_reference(probe, c);
     const struct orc_range range = orc_range_common(c->subject, c->reference);
     const char *const group_name = orc_group_name(group);
     bool given = false;
@@ -268,7 +270,9 @@ static void compare_group(const struct orc_case *c, struct orc_probe *probe, enu
         const struct orc_step *theirs = orc_trace_step(c->reference, s);
         struct unit unit;
         if (theirs != NULL && theirs->scalar[ORC_SCALAR_lr].given) {
-            rates += theirs->scalar[ORC_SCALAR_lr].value;
+            /* Parameters that are the same bits before a step are a step apart after it. */
+            rates = (orc_trace_follows(c->reference) ? 0.0 : rates) +
+                    theirs->scalar[ORC_SCALAR_lr].value;
         }
         require_sketches(c, probe, s, group);
         if (mine != NULL && theirs != NULL && mine->group[group].given &&

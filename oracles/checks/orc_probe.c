@@ -30,6 +30,11 @@ static bool record(struct orc_probe *probe, int step, bool ok)
     return true;
 }
 
+void orc_probe_reference(struct orc_probe *probe, const struct orc_case *c)
+{
+    probe->against_reference = !orc_trace_follows(c->reference);
+}
+
 void orc_probe_exact(struct orc_probe *probe, int step, bool equal, const char *format, ...)
 {
     probe->verdict->compared++;

@@ -32,7 +32,7 @@ struct orc_probe {
     struct orc_calibration *calibration;
     size_t *seen;           /* items seen per cell of the bounds; may be NULL */
     int confounded_from;    /* first step without credit, ORC_STEP_NEVER = none */
-    bool against_reference; /* set by the check: confounding applies to it */
+    bool against_reference; /* set by the check: confounding applies to what it reports now */
     bool confounds;         /* set by the check: its alarm confounds the others */
 };
 
@@ -76,12 +76,15 @@ ORC_CHECKS(ORC_ROW_)
 #undef ORC_ROW_
 orc_check_function *orc_check_run(enum orc_check_id id);
 
-/* The first step of training, where both stacks hold the same weights bit for bit, or a later one.
- */
-enum orc_regime orc_regime_at(int step);
+/* A step that both stacks begin with the same weights bit for bit (the first one of training; each
+ * one, when the reference follows the subject), or a later one. */
+enum orc_regime orc_regime_at(const struct orc_case *c, int step);
+/* What follows is compared with the reference. Confounding applies to it, unless the reference
+ * trains on the subject's own batches. */
+void orc_probe_reference(struct orc_probe *probe, const struct orc_case *c);
 /* How far the weights a step starts from are apart, relative to their norm: root mean square over
- * tensors and projections of the parameters after the step before, at least one roundoff. 1 in the
- * first step of training; NaN when they are not finite; negative when no trace says. */
+ * tensors and projections of the parameters after the step before, at least one roundoff. 1 where
+ * they are the same bits; NaN when they are not finite; negative when no trace says. */
 double orc_drift(const struct orc_case *c, int step);
 /* Relative deviation of a scalar of each common step from the reference's, calibrated by step. */
 void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which);

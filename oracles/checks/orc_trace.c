@@ -123,6 +123,11 @@ double orc_trace_eval_loss(const orc_trace *trace, int step)
     return scalar(trace, step, ORC_SCALAR_eval_loss);
 }
 
+bool orc_trace_follows(const orc_trace *trace)
+{
+    return trace != NULL && strcmp(trace->mode, "lockstep") == 0;
+}
+
 double orc_trace_roundoff(const orc_trace *trace)
 {
     static const struct {

@@ -49,7 +49,8 @@ enum orc_scalar {
 /* Entries of the ledger, bytes and counts. */
 #define ORC_LEDGER(X)                                                                              \
     X(budget)                                                                                      \
-    X(live) X(cached) X(pending) X(deferred) X(free) X(peak) X(host) X(mallocs) X(frees) X(ooms)   \
+    X(live)                                                                                        \
+    X(cached) X(pending) X(deferred) X(free) X(peak) X(host) X(mallocs) X(frees) X(ooms)           \
         X(spurious_ooms) X(reclaims)
 enum orc_ledger {
 #define ORC_ROW_(name) ORC_LEDGER_##name,
@@ -146,6 +147,7 @@ struct orc_trace {
     struct orc_arena arena;
     const char *path;
     const char *stack, *recipe, *backend, *precision, *level, *schedule, *driver;
+    const char *mode; /* of a reference: "lockstep", "free" or "" */
     struct orc_number seed;
     bool recipe_hash_given;
     uint64_t recipe_hash;
@@ -169,6 +171,9 @@ struct orc_trace {
 const struct orc_step *orc_trace_step(const orc_trace *trace, int number);
 /* Any record with this id, NULL when there is none. Text and tokens of an id do not change. */
 const struct orc_record *orc_trace_record(const orc_trace *trace, const char *id);
+/* Whether it is a reference that starts every step from the other run's state and batch. Accepts
+ * NULL. */
+bool orc_trace_follows(const orc_trace *trace);
 /* The unit roundoff of the trace's precision: no deviation below it means anything. */
 double orc_trace_roundoff(const orc_trace *trace);
 const char *orc_group_name(enum orc_group group);

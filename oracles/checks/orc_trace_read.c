@@ -21,7 +21,7 @@ static enum orc_status read_header(struct orc_trace *t, const cJSON *json,
     } texts[] = {
         {"stack", &t->stack},         {"recipe", &t->recipe}, {"backend", &t->backend},
         {"precision", &t->precision}, {"level", &t->level},   {"schedule", &t->schedule},
-        {"driver", &t->driver},
+        {"driver", &t->driver},       {"mode", &t->mode},
     };
     for (size_t i = 0; status == ORC_OK && i < sizeof texts / sizeof texts[0]; i++) {
         *texts[i].out = "";

@@ -1,6 +1,6 @@
 # The comparator's own tests. They compress traces themselves.
 pkg_check_modules(ORC_TEST_LIBS REQUIRED IMPORTED_TARGET libzstd)
-foreach(part trace judge calibration diff)
+foreach(part trace judge lockstep calibration diff)
     fl_unit_test(orc_check_${part}_test
         SOURCES ${CMAKE_CURRENT_LIST_DIR}/orc_check_${part}_test.c
                 ${CMAKE_CURRENT_LIST_DIR}/orc_check_synth.c

@@ -85,13 +85,19 @@ static double noise_rms(int group, int step)
     return units[group] * 0x1p-24 * pow(step, 1.5) * exp(run_sigma * run_sigma);
 }
 
+/* In lockstep every step starts from the same bits, as the first one does. */
+static double noise_of(const struct synth *s, int group, int step)
+{
+    return noise_rms(group, s->lockstep ? 1 : step);
+}
+
 static double noise(const struct synth *s, int group, int step, int item, int slot)
 {
     if (s->reference) {
         return 0.0;
     }
     const double run = exp(run_sigma * normal(s->seed, 900, 0, 0) - run_sigma * run_sigma);
-    return noise_rms(group, step) * run *
+    return noise_of(s, group, step) * run *
            normal(s->seed, 1000 + (uint64_t)group, (uint64_t)(step * 1000 + item), (uint64_t)slot);
 }
 
@@ -156,7 +162,7 @@ static double planted(const struct synth *s, int group, int step, int item, int 
                                                     SYNTH_parameter,  SYNTH_moment,   SYNTH_moment};
     const int target = group == ACTIVATIONS ? 0 : 2;
     if ((group == UPDATES || group == PARAMETERS) && here(s, step, plants[group])) {
-        return s->scales * noise_rms(group, step);
+        return s->scales * noise_of(s, group, step);
     }
     if (group == UPDATES && item == target && slot == 3 && here(s, step, SYNTH_update_one)) {
         return 1e3; /* many elements */
@@ -164,7 +170,7 @@ static double planted(const struct synth *s, int group, int step, int item, int 
     if (item != target || slot != 3 || group == MOMENT2 || !here(s, step, plants[group])) {
         return 0.0;
     }
-    return s->scales * noise_rms(group, step);
+    return s->scales * noise_of(s, group, step);
 }
 
 static void number(struct text *t, const struct synth *s, double value)
@@ -268,7 +274,7 @@ static void put_batches(struct text *t, const struct synth *s, int step)
 static void put_scalars(struct text *t, const struct synth *s, int step)
 {
     enum { SCALAR = GROUPS };
-    const double rms = noise_rms(SCALAR, step);
+    const double rms = noise_of(s, SCALAR, step);
     double loss = 7.6246 - 0.1 * step + 0.05 * normal(s->seed, 400, (uint64_t)step, 0);
     loss *= 1.0 + noise(s, SCALAR, step, 0, 0) +
             (here(s, step, SYNTH_loss) ? s->scales * rms : 0.0) +
@@ -394,10 +400,12 @@ char *synth_text(const struct synth *s)
         "{\"type\":\"header\",\"trace_version\":1,\"stack\":\"%s\",\"recipe\":\"synthetic\","
         "\"seed\":%" PRIu64 ",\"recipe_hash\":\"%016" PRIx64 "\",\"backend\":\"%s\","
         "\"precision\":\"%s\",\"build\":\"test\",\"fault\":\"none\",\"schedule\":null,"
-        "\"level\":\"%s\",\"first_step\":%d,\"steps\":%d,\"tensors\":[],\"taps\":[]}\n",
+        "\"mode\":\"%s\",\"level\":\"%s\",\"first_step\":%d,\"steps\":%d,\"tensors\":[],\"taps\":[]"
+        "}\n",
         s->reference ? "reference" : "subject", s->seed, s->recipe_hash != 0 ? s->recipe_hash : 77,
         s->reference ? "reference" : "host", s->reference ? "fp64" : "fp32",
-        s->bare ? "hashes" : "full", first, SYNTH_STEPS);
+        s->lockstep && s->reference ? "lockstep" : "free", s->bare ? "hashes" : "full", first,
+        SYNTH_STEPS);
     for (int step = first; step <= last; step++) {
         if (here(s, step, SYNTH_step_missing)) {
             continue;
@@ -457,15 +465,16 @@ orc_trace *synth_trace(const struct synth *s)
     return trace;
 }
 
-orc_bounds *synth_bounds(uint64_t first_seed, int count)
+static orc_bounds *make_bounds(uint64_t first_seed, int count, bool lockstep)
 {
     orc_calibration *calibration = NULL;
     orc_bounds *bounds = NULL;
     struct orc_error error = {""};
     cr_assert_eq(orc_calibration_create(&calibration), ORC_OK);
     for (int i = 0; i < count; i++) {
-        const struct synth mine = synth_subject(first_seed + (uint64_t)i);
-        const struct synth theirs = synth_reference(first_seed + (uint64_t)i);
+        struct synth mine = synth_subject(first_seed + (uint64_t)i);
+        struct synth theirs = synth_reference(first_seed + (uint64_t)i);
+        mine.lockstep = theirs.lockstep = lockstep;
         orc_trace *subject = synth_trace(&mine), *reference = synth_trace(&theirs);
         const struct orc_case c = {.subject = subject, .reference = reference};
         cr_assert_eq(orc_calibration_add(calibration, &c, &error), ORC_OK, "%s", error.text);
@@ -475,4 +484,14 @@ orc_bounds *synth_bounds(uint64_t first_seed, int count)
     cr_assert_eq(orc_calibration_finish(calibration, &bounds, &error), ORC_OK, "%s", error.text);
     orc_calibration_free(calibration);
     return bounds;
+}
+
+orc_bounds *synth_bounds(uint64_t first_seed, int count)
+{
+    return make_bounds(first_seed, count, false);
+}
+
+orc_bounds *synth_lockstep_bounds(uint64_t first_seed, int count)
+{
+    return make_bounds(first_seed, count, true);
 }

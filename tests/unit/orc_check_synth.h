@@ -20,9 +20,10 @@ enum {
 #define SYNTH_PLANTS(X)                                                                            \
     X(none)                                                                                        \
     X(text)                                                                                        \
-    X(tokens) X(count) X(ids) X(labels) X(positions) X(supervised) X(eval_supervised) X(order)     \
-        X(epoch) X(record_missing) X(skipped) X(step_missing) X(step_repeated) X(activation)       \
-            X(loss) X(eval_loss) X(eval_missing) X(gradient) X(grad_norm) X(update) X(update_one)  \
+    X(tokens)                                                                                      \
+    X(count) X(ids) X(labels) X(positions) X(supervised) X(eval_supervised) X(order) X(epoch)      \
+        X(record_missing) X(skipped) X(step_missing) X(step_repeated) X(activation) X(loss)        \
+            X(eval_loss) X(eval_missing) X(gradient) X(grad_norm) X(update) X(update_one)          \
                 X(parameter) X(moment) X(tensor_missing) X(lr) X(clip) X(conservation) X(spurious) \
                     X(leak) X(backlog) X(host_leak) X(oom_unanswered) X(oom_counted) X(skip_after_oom)          \
                         X(untrained) X(race) X(hash_input) X(hash_state) X(hash_output)            \
@@ -45,6 +46,7 @@ struct synth {
     bool bare;      /* level "hashes" */
     int first_step; /* 0 = 1 */
     int steps;      /* last step; 0 = SYNTH_STEPS, negative = header only */
+    bool lockstep;  /* a reference that follows, or a run that is followed: noise does not grow */
     bool dies;      /* no end record */
     bool oom;       /* an answered OOM at step 3 */
     enum synth_plant plant;
@@ -66,3 +68,5 @@ enum orc_status synth_read(const char *text, size_t size, const char *suffix, or
                            struct orc_error *error);
 /* Bounds of count healthy runs with seeds from first_seed. */
 orc_bounds *synth_bounds(uint64_t first_seed, int count);
+/* The same of runs with references that follow them. */
+orc_bounds *synth_lockstep_bounds(uint64_t first_seed, int count);
