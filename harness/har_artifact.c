@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "har_outcome.h"
+
 static const char *const kind_names[] = {
 #define HAR_ROW_(name) #name,
     HAR_ARTIFACTS(HAR_ROW_)
@@ -38,6 +40,8 @@ char *har_artifact_path(const struct har_artifact *a)
             asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s.jsonl.zst", folder, a->seed,
                      har_schedule_name(a->variant.schedule), a->variant.tasks ? "tasks" : "single");
         break;
+    case HAR_ARTIFACT_followed:
+    case HAR_ARTIFACT_lockstep:
     case HAR_ARTIFACT_production:
     case HAR_ARTIFACT_reach:
         result =
@@ -109,17 +113,43 @@ void har_artifacts_need_run(struct har_artifacts *set, const struct har_artifact
     add(set, artifact->kind, artifact);
 }
 
+static void add_texts(struct har_artifacts *set, const struct har_artifact *artifact)
+{
+    add(set, HAR_ARTIFACT_text, artifact);
+    if (artifact->bench->recipe.eval_count > 0) {
+        add(set, HAR_ARTIFACT_eval_text, artifact);
+    }
+}
+
 void har_artifacts_need(struct har_artifacts *set, const struct har_bench *bench, uint64_t seed,
                         struct har_variant variant)
 {
     const struct har_artifact healthy = {
         .kind = HAR_ARTIFACT_healthy, .bench = bench, .seed = seed, .variant = variant};
-    add(set, HAR_ARTIFACT_text, &healthy);
-    if (bench->recipe.eval_count > 0) {
-        add(set, HAR_ARTIFACT_eval_text, &healthy);
+    add_texts(set, &healthy);
+    if (!bench->lockstep) {
+        add(set, HAR_ARTIFACT_reference, &healthy);
     }
-    add(set, HAR_ARTIFACT_reference, &healthy);
     har_artifacts_need_run(set, &healthy);
+}
+
+struct har_pair har_artifact_pair(const struct har_bench *bench)
+{
+    return bench->lockstep ? (struct har_pair){HAR_ARTIFACT_followed, HAR_ARTIFACT_lockstep}
+                           : (struct har_pair){HAR_ARTIFACT_healthy, HAR_ARTIFACT_reference};
+}
+
+void har_artifacts_need_pair(struct har_artifacts *set, const struct har_bench *bench,
+                             uint64_t seed)
+{
+    const struct har_artifact lockstep = {
+        .kind = HAR_ARTIFACT_lockstep, .bench = bench, .seed = seed};
+    if (bench->lockstep) {
+        add_texts(set, &lockstep);
+        har_artifacts_need_run(set, &lockstep);
+    } else {
+        har_artifacts_need(set, bench, seed, lockstep.variant);
+    }
 }
 
 void har_artifacts_fini(struct har_artifacts *set)
@@ -133,6 +163,11 @@ struct making {
     struct har_lab *lab;
     const struct har_artifact *artifact;
     char *target, *fresh, *key, *log, *line, *scratch;
+    struct followed { /* of kind lockstep: the run that the reference follows */
+        char *target, *fresh, *states, *line;
+        struct har_exit end;
+        bool done;
+    } followed;
 };
 
 static void text_args(const struct making *m, struct har_args *args)
@@ -160,10 +195,10 @@ static void text_args(const struct making *m, struct har_args *args)
     har_args_add(args, m->fresh);
 }
 
-static void add_path_of(const struct making *m, enum har_artifact_kind kind, const char *option,
-                        struct har_args *args)
+static void add_path_of(const struct har_artifact *artifact, enum har_artifact_kind kind,
+                        const char *option, struct har_args *args)
 {
-    struct har_artifact other = *m->artifact;
+    struct har_artifact other = *artifact;
     other.kind = kind;
     char *const path = har_artifact_path(&other);
     if (path == NULL) {
@@ -175,29 +210,41 @@ static void add_path_of(const struct making *m, enum har_artifact_kind kind, con
     free(path);
 }
 
-static void reference_args(const struct making *m, struct har_args *args)
+void har_artifact_reference_args(const struct har_lab *lab, const struct har_bench *bench,
+                                 const struct har_reference *reference, struct har_args *args)
 {
-    const struct har_bench *const bench = m->artifact->bench;
-    har_args_add(args, m->lab->programs.ref);
+    const struct har_artifact of = {.bench = bench, .seed = reference->seed};
+    har_args_add(args, lab->programs.ref);
     har_args_add(args, "--recipe");
     har_args_add(args, bench->recipe.path);
-    add_path_of(m, HAR_ARTIFACT_weights, "--weights", args);
+    add_path_of(&of, HAR_ARTIFACT_weights, "--weights", args);
     har_args_add(args, "--seed");
-    har_args_addf(args, "%" PRIu64, m->artifact->seed);
-    add_path_of(m, HAR_ARTIFACT_text, "--text", args);
+    har_args_addf(args, "%" PRIu64, reference->seed);
+    add_path_of(&of, HAR_ARTIFACT_text, "--text", args);
     if (bench->recipe.eval_count > 0) {
-        add_path_of(m, HAR_ARTIFACT_eval_text, "--eval-text", args);
+        add_path_of(&of, HAR_ARTIFACT_eval_text, "--eval-text", args);
     }
-    if (m->lab->campaign.horizon > 0) {
+    if (lab->campaign.horizon > 0) {
         har_args_add(args, "--steps");
         har_args_addf(args, "%d", bench->steps);
     }
+    if (reference->states != NULL) {
+        har_args_add(args, "--follow");
+        har_args_add(args, reference->states);
+    }
     har_args_add(args, "--trace");
-    har_args_add(args, m->fresh);
+    har_args_add(args, reference->trace);
     har_args_add(args, "--level");
     har_args_add(args, "full");
     har_args_add(args, "--threads");
     har_args_add(args, "1");
+}
+
+static void reference_args(const struct making *m, struct har_args *args)
+{
+    const struct har_reference reference = {
+        .seed = m->artifact->seed, .trace = m->fresh, .states = m->followed.states};
+    har_artifact_reference_args(m->lab, m->artifact->bench, &reference, args);
 }
 
 static void trainer_args(const struct making *m, struct har_args *args)
@@ -214,15 +261,17 @@ static void trainer_args(const struct making *m, struct har_args *args)
         return;
     }
     const bool production = artifact->kind == HAR_ARTIFACT_production;
+    const bool followed = artifact->kind == HAR_ARTIFACT_lockstep;
     const struct har_train train = {
         .program = production                             ? m->lab->programs.train_production
                    : artifact->kind == HAR_ARTIFACT_lanes ? m->lab->programs.train_lanes
                                                           : m->lab->programs.train,
-        .fault = production                               ? NULL
-                 : artifact->kind == HAR_ARTIFACT_healthy ? "none"
-                                                          : twin,
+        .fault = production                                 ? NULL
+                 : artifact->kind < HAR_ARTIFACT_production ? "none"
+                                                            : twin,
         .weights = weights,
-        .trace = m->fresh,
+        .trace = followed ? m->followed.fresh : m->fresh,
+        .states = m->followed.states,
         .checkpoints = artifact->bench->middle_checkpoint > 0 ? m->scratch : NULL,
         .seed = artifact->seed,
         .schedule_seed = artifact->seed,
@@ -254,6 +303,13 @@ static void fill_args(const struct making *m, struct har_args *args)
     case HAR_ARTIFACT_reference:
         reference_args(m, args);
         break;
+    case HAR_ARTIFACT_lockstep:
+        if (m->followed.done) {
+            reference_args(m, args);
+        } else {
+            trainer_args(m, args);
+        }
+        break;
     case HAR_ARTIFACT_healthy:
     case HAR_ARTIFACT_production:
     case HAR_ARTIFACT_reach:
@@ -261,9 +317,20 @@ static void fill_args(const struct making *m, struct har_args *args)
     case HAR_ARTIFACT_lanes:
         trainer_args(m, args);
         break;
+    case HAR_ARTIFACT_followed: /* made with lockstep */
     case HAR_ARTIFACT_COUNT:
         break;
     }
+}
+
+static enum har_status next_command(struct making *m, struct har_command *command,
+                                    struct har_error *error)
+{
+    fill_args(m, &command->args);
+    command->log_path = strdup(m->log);
+    command->timeout_s = m->lab->campaign.reference_timeout_s;
+    m->line = har_command_line(command);
+    return m->line == NULL ? har_fail(error, HAR_EMEMORY, "no memory for a command") : HAR_OK;
 }
 
 static enum har_status artifact_failed(const struct making *m, const struct har_exit *last,
@@ -296,16 +363,23 @@ static enum har_status artifact_done(const struct making *m, const struct har_ex
                         "the unarmed %s run ended well but left no file: %.600s",
                         kind_names[m->artifact->kind], m->line);
     }
-    if (rename(m->fresh, m->target) != 0) {
+    const struct followed *const f = &m->followed;
+    if ((f->done && rename(f->fresh, f->target) != 0) || rename(m->fresh, m->target) != 0) {
         return har_fail(error, HAR_EIO, "%s: %s", m->target, strerror(errno));
     }
     har_lab_remove(m->lab->out, m->scratch);
-    const struct har_run_record run = {
-        .role = kind_names[m->artifact->kind],
-        .command = m->line,
-        .log = m->log,
-        .end = *last,
-    };
+    if (f->done) {
+        har_lab_remove(m->lab->out, f->states);
+    }
+    const struct har_run_record runs[] = {
+        {.role = f->done ? har_role_name(HAR_ROLE_reference) : kind_names[m->artifact->kind],
+         .command = m->line,
+         .log = m->log,
+         .end = *last},
+        {.role = kind_names[HAR_ARTIFACT_followed],
+         .command = f->line,
+         .log = m->log,
+         .end = f->end}};
     const struct har_case_record record = {
         .key = m->key,
         .kind = "artifact",
@@ -317,9 +391,9 @@ static enum har_status artifact_done(const struct making *m, const struct har_ex
         .detail = "",
         .reproduce = m->line,
         .reached = -1,
-        .seconds = last->seconds,
-        .runs = &run,
-        .run_count = 1,
+        .seconds = last->seconds + f->end.seconds,
+        .runs = runs,
+        .run_count = f->done ? 2 : 1,
     };
     return har_store_put_case(m->lab->store, &record, error);
 }
@@ -329,22 +403,42 @@ static enum har_status artifact_next(void *job, const struct har_exit *last,
                                      struct har_error *error)
 {
     struct making *const m = job;
+    if (last != NULL && m->artifact->kind == HAR_ARTIFACT_lockstep && !m->followed.done &&
+        last->end == HAR_END_done) {
+        m->followed.done = *more = true;
+        m->followed.end = *last;
+        m->followed.line = m->line;
+        return next_command(m, command, error);
+    }
     if (last != NULL) {
         *more = false;
         return artifact_done(m, last, error);
     }
     bool stored = false;
     const enum har_status status = har_store_find_case(m->lab->store, m->key, &stored, NULL, error);
-    if (status != HAR_OK || (stored && access(m->target, R_OK) == 0)) {
+    const char *const followed = m->followed.target;
+    if (status != HAR_OK || (stored && access(m->target, R_OK) == 0 &&
+                             (followed == NULL || access(followed, R_OK) == 0))) {
         *more = false;
         return status;
     }
-    fill_args(m, &command->args);
-    command->log_path = strdup(m->log);
-    command->timeout_s = m->lab->campaign.reference_timeout_s;
-    m->line = har_command_line(command);
     *more = true;
-    return m->line == NULL ? har_fail(error, HAR_EMEMORY, "no memory for a command") : HAR_OK;
+    return next_command(m, command, error);
+}
+
+/* Names for the run that a lockstep reference follows; other kinds have none. */
+static bool followed_init(const struct har_artifact *artifact, struct followed *f)
+{
+    struct har_artifact subject = *artifact;
+    subject.kind = HAR_ARTIFACT_followed;
+    if (artifact->kind != HAR_ARTIFACT_lockstep) {
+        return true;
+    }
+    f->target = har_artifact_path(&subject);
+    const char *const name = f->target != NULL ? strrchr(f->target, '/') + 1 : "";
+    return f->target != NULL &&
+           asprintf(&f->fresh, "%s/new-%d-%s", artifact->bench->folder, (int)getpid(), name) >= 0 &&
+           asprintf(&f->states, "%s.states", f->fresh) >= 0;
 }
 
 static bool making_init(struct har_lab *lab, const struct har_artifact *artifact, struct making *m)
@@ -352,7 +446,7 @@ static bool making_init(struct har_lab *lab, const struct har_artifact *artifact
     m->lab = lab;
     m->artifact = artifact;
     m->target = har_artifact_path(artifact);
-    if (m->target == NULL) {
+    if (m->target == NULL || !followed_init(artifact, &m->followed)) {
         return false;
     }
     const char *const name = strrchr(m->target, '/') + 1;
@@ -372,6 +466,10 @@ static void making_fini(struct making *m)
     free(m->log);
     free(m->line);
     free(m->scratch);
+    free(m->followed.target);
+    free(m->followed.fresh);
+    free(m->followed.states);
+    free(m->followed.line);
 }
 
 /* Makes the artifacts whose kind lies in [first, last]. */

@@ -4,11 +4,14 @@
 
 #include "har_lab.h"
 
-/* In the order of dependence. healthy: the mutable trainer with nothing armed; production: the
- * trainer without sites; reach: every mutable twin, with the reach map; twin: one file's mutable
- * twin; lanes: the same with emulated lanes. */
+/* In the order of dependence. healthy: the mutable trainer with nothing armed; followed: such a run
+ * that hands over its states, made together with lockstep, the reference that follows it;
+ * production: the trainer without sites; reach: every mutable twin, with the reach map; twin: one
+ * file's mutable twin; lanes: the same with emulated lanes. */
 #define HAR_ARTIFACTS(X)                                                                           \
-    X(text) X(eval_text) X(weights) X(reference) X(healthy) X(production) X(reach) X(twin) X(lanes)
+    X(text)                                                                                        \
+    X(eval_text) X(weights) X(reference) X(healthy) X(followed) X(lockstep) X(production) X(reach) \
+        X(twin) X(lanes)
 enum har_artifact_kind {
 #define HAR_ROW_(name) HAR_ARTIFACT_##name,
     HAR_ARTIFACTS(HAR_ROW_)
@@ -30,9 +33,13 @@ struct har_artifacts {
     size_t count;
     bool failed; /* memory ran out */
 };
-/* What judging a run of (bench, seed, variant) takes: texts, weights, reference, healthy run. */
+/* What judging a run of (bench, seed, variant) takes: texts, weights, healthy run, and, unless each
+ * run has a reference of its own, the reference. */
 void har_artifacts_need(struct har_artifacts *set, const struct har_bench *bench, uint64_t seed,
                         struct har_variant variant);
+/* A healthy run and its reference, for calibration; har_artifact_pair names the two files. */
+void har_artifacts_need_pair(struct har_artifacts *set, const struct har_bench *bench,
+                             uint64_t seed);
 /* One artifact of the trainer alone and the weights it takes. */
 void har_artifacts_need_run(struct har_artifacts *set, const struct har_artifact *artifact);
 void har_artifacts_fini(struct har_artifacts *set);
@@ -46,3 +53,18 @@ HAR_CHECKED enum har_status har_artifact_read(const struct har_bench *bench, con
                                               orc_trace **out, struct har_error *error);
 /* Where an artifact lies; caller frees, NULL without memory. */
 char *har_artifact_path(const struct har_artifact *artifact);
+/* Kinds of the files of a calibration pair in this bench's mode. */
+struct har_pair {
+    enum har_artifact_kind subject, reference;
+};
+struct har_pair har_artifact_pair(const struct har_bench *bench);
+
+/* One run of the reference, its texts and weights taken from the cache. */
+struct har_reference {
+    uint64_t seed;
+    const char *trace;
+    const char *states; /* of the run it follows; NULL = none */
+};
+/* Fills args; log and limits are the caller's. */
+void har_artifact_reference_args(const struct har_lab *lab, const struct har_bench *bench,
+                                 const struct har_reference *reference, struct har_args *args);

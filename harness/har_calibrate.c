@@ -45,10 +45,11 @@ static enum har_status store_curve(struct har_lab *lab, const struct har_bench *
 static enum har_status add_pair(struct har_lab *lab, const struct har_bench *bench, uint64_t seed,
                                 orc_calibration *calibration, struct har_error *error)
 {
+    const struct har_pair kinds = har_artifact_pair(bench);
     struct har_artifact artifact = {
-        .kind = HAR_ARTIFACT_healthy, .bench = bench, .seed = seed, .variant = plain};
+        .kind = kinds.subject, .bench = bench, .seed = seed, .variant = plain};
     char *const healthy_path = har_artifact_path(&artifact);
-    artifact.kind = HAR_ARTIFACT_reference;
+    artifact.kind = kinds.reference;
     char *const reference_path = har_artifact_path(&artifact);
     orc_trace *healthy = NULL;
     orc_trace *reference = NULL;
@@ -141,8 +142,8 @@ enum har_status har_calibrate_bounds(struct har_lab *lab, struct har_error *erro
         }
         status = load_bounds(lab, bench, error);
         for (int run = 0; bench->bounds == NULL && run < lab->campaign.calibration; run++) {
-            har_artifacts_need(&set, bench, har_campaign_calibration_seed(&lab->campaign, i, run),
-                               plain);
+            har_artifacts_need_pair(&set, bench,
+                                    har_campaign_calibration_seed(&lab->campaign, i, run));
         }
     }
     if (status == HAR_OK) {

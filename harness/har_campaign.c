@@ -23,7 +23,7 @@ struct raw_campaign {
     int *repeats, *horizon, *calibration, *false_alarms, *jobs, *timeout_factor, *timeout_min,
         *reference_timeout, *memory_mb;
     int64_t *seed;
-    char *planted;
+    char *planted, *mode;
 };
 
 #define OPTIONAL_POINTER (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
@@ -64,6 +64,7 @@ static const cyaml_schema_field_t campaign_fields[] = {
     NUMBER(memory_mb),
     CYAML_FIELD_STRING_PTR("planted", OPTIONAL_POINTER, struct raw_campaign, planted, 0,
                            CYAML_UNLIMITED),
+    CYAML_FIELD_STRING_PTR("mode", OPTIONAL_POINTER, struct raw_campaign, mode, 0, CYAML_UNLIMITED),
     CYAML_FIELD_END};
 static const cyaml_schema_value_t campaign_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_campaign, campaign_fields)};
@@ -73,6 +74,17 @@ static const char *const schedule_names[] = {
     HAR_SCHEDULES(HAR_ROW_)
 #undef HAR_ROW_
 };
+
+static const char *const mode_names[] = {
+#define HAR_ROW_(name) #name,
+    HAR_MODES(HAR_ROW_)
+#undef HAR_ROW_
+};
+
+const char *har_mode_name(enum har_mode mode)
+{
+    return mode < HAR_MODE_COUNT ? mode_names[mode] : "?";
+}
 
 const char *har_schedule_name(enum har_schedule schedule)
 {
@@ -218,6 +230,19 @@ static enum har_status take_schedules(struct har_campaign *c, const struct raw_c
     return HAR_OK;
 }
 
+/* `source` is the file or the option that named it. */
+static enum har_status take_mode(struct har_campaign *c, const char *source, const char *name,
+                                 struct har_error *error)
+{
+    for (int i = 0; i < HAR_MODE_COUNT; i++) {
+        if (strcmp(mode_names[i], name) == 0) {
+            c->mode = (enum har_mode)i;
+            return HAR_OK;
+        }
+    }
+    return har_fail(error, HAR_EUSAGE, "%s: mode '%s' is none of free, lockstep", source, name);
+}
+
 static bool take_texts(struct har_campaign *c, const char *path, const struct raw_campaign *raw)
 {
     static const char *const every[] = {"*"};
@@ -257,6 +282,9 @@ enum har_status har_campaign_load(const char *path, struct har_campaign *out,
     }
     if (status == HAR_OK) {
         status = take_schedules(out, raw, error);
+    }
+    if (status == HAR_OK && raw->mode != NULL) {
+        status = take_mode(out, path, raw->mode, error);
     }
     if (status != HAR_OK) {
         har_campaign_fini(out);
@@ -443,6 +471,9 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     enum har_status status = take_selection(c, o, error);
     if (status == HAR_OK && o->families.count > 0) {
         status = take_families(c, "--family", o->families.items, o->families.count, error);
+    }
+    if (status == HAR_OK && o->mode != NULL) {
+        status = take_mode(c, "--mode", o->mode, error);
     }
     return status == HAR_OK ? check_all(c, o, error) : status;
 }

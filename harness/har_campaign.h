@@ -21,6 +21,17 @@ enum har_schedule {
 const char *har_schedule_name(enum har_schedule schedule);
 bool har_schedule_find(const char *name, enum har_schedule *out);
 
+/* How the reference runs: on its own from the initial weights, or starting each step from the state
+ * and the batch of the run it is compared with (oracles/TRACE.md, "States"). */
+#define HAR_MODES(X) X(free) X(lockstep)
+enum har_mode {
+#define HAR_ROW_(name) HAR_MODE_##name,
+    HAR_MODES(HAR_ROW_)
+#undef HAR_ROW_
+        HAR_MODE_COUNT
+};
+const char *har_mode_name(enum har_mode mode);
+
 /* Seeds of the three kinds of runs stand HAR_SEED_GAP apart, those of one recipe HAR_SEED_BLOCK: no
  * two healthy runs share a seed, since recipes that differ only in memory would run the same bits.
  */
@@ -38,6 +49,7 @@ struct har_campaign {
     char **checks; /* names; empty = all */
     size_t check_count;
     bool dose_smallest, dose_usual, dose_largest;
+    enum har_mode mode;
     int repeats;
     uint64_t seed;
     int horizon; /* steps; 0 = the recipe's */

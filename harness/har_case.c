@@ -34,6 +34,9 @@ static bool make_names(struct har_case *c)
         made = asprintf(&c->resume, "%s/checkpoints/step-%d", c->folder,
                         c->bench->middle_checkpoint) >= 0;
     }
+    if (made && c->bench->lockstep) {
+        made = asprintf(&c->states, "%s/subject.states", c->folder) >= 0;
+    }
     return made;
 }
 
@@ -82,6 +85,7 @@ void har_case_fini(struct har_case *c)
     free(c->reference);
     free(c->healthy);
     free(c->resume);
+    free(c->states);
     memset(c, 0, sizeof *c);
 }
 
@@ -105,8 +109,8 @@ static enum har_status find_timeout(struct har_case *c, struct har_error *error)
     return status;
 }
 
-static enum har_status fill_command(struct har_case *c, enum har_role role,
-                                    struct har_command *command, struct har_error *error)
+static enum har_status train_command(struct har_case *c, enum har_role role,
+                                     struct har_command *command, struct har_error *error)
 {
     const bool repeat = role == HAR_ROLE_repeat;
     char *checkpoints = NULL;
@@ -121,6 +125,7 @@ static enum har_status fill_command(struct har_case *c, enum har_role role,
         .trace = c->traces[role],
         .checkpoints = checkpoints,
         .resume = role == HAR_ROLE_resumed ? c->resume : NULL,
+        .states = role == HAR_ROLE_subject ? c->states : NULL,
         .seed = c->seed,
         .schedule_seed = repeat ? c->seed + HAR_SEED_BLOCK : c->seed,
         .variant = repeat ? har_variant_other(c->variant) : c->variant,
@@ -129,9 +134,31 @@ static enum har_status fill_command(struct har_case *c, enum har_role role,
     };
     har_lab_train_args(c->bench, &train, c->lab->campaign.horizon > 0, &command->args);
     free(checkpoints);
-    command->log_path = strdup(c->logs[role]);
     command->timeout_s = c->timeout_s;
     command->memory_mb = c->lab->campaign.memory_mb;
+    return HAR_OK;
+}
+
+static void reference_command(const struct har_case *c, struct har_command *command)
+{
+    const struct har_reference reference = {
+        .seed = c->seed, .trace = c->traces[HAR_ROLE_reference], .states = c->states};
+    har_artifact_reference_args(c->lab, c->bench, &reference, &command->args);
+    command->timeout_s = c->lab->campaign.reference_timeout_s;
+}
+
+static enum har_status fill_command(struct har_case *c, enum har_role role,
+                                    struct har_command *command, struct har_error *error)
+{
+    if (role == HAR_ROLE_reference) {
+        reference_command(c, command);
+    } else {
+        const enum har_status status = train_command(c, role, command, error);
+        if (status != HAR_OK) {
+            return status;
+        }
+    }
+    command->log_path = strdup(c->logs[role]);
     c->lines[role] = har_command_line(command);
     c->role = (int)role;
     return c->lines[role] == NULL || command->log_path == NULL
@@ -141,13 +168,14 @@ static enum har_status fill_command(struct har_case *c, enum har_role role,
 
 /* The traces of a case in memory; each may be missing. */
 struct loaded {
-    orc_trace *reference, *healthy;
+    orc_trace *cached, *healthy;
     orc_trace *runs[HAR_ROLE_COUNT];
+    const orc_trace *reference; /* the cached one, or that of this case */
 };
 
 static void loaded_fini(struct loaded *traces)
 {
-    orc_trace_free(traces->reference);
+    orc_trace_free(traces->cached);
     orc_trace_free(traces->healthy);
     for (int i = 0; i < HAR_ROLE_COUNT; i++) {
         orc_trace_free(traces->runs[i]);
@@ -159,7 +187,10 @@ static enum har_status load_traces(const struct har_case *c, struct loaded *trac
                                    struct har_error *error)
 {
     struct orc_error cause = {{0}};
-    enum har_status status = har_artifact_read(c->bench, c->reference, &traces->reference, error);
+    enum har_status status = HAR_OK;
+    if (c->states == NULL) {
+        status = har_artifact_read(c->bench, c->reference, &traces->cached, error);
+    }
     if (status == HAR_OK) {
         status = har_artifact_read(c->bench, c->healthy, &traces->healthy, error);
     }
@@ -172,6 +203,7 @@ static enum har_status load_traces(const struct har_case *c, struct loaded *trac
             traces->runs[i] = NULL;
         }
     }
+    traces->reference = c->states == NULL ? traces->cached : traces->runs[HAR_ROLE_reference];
     return HAR_OK;
 }
 
@@ -187,7 +219,7 @@ static void find_reach(const struct har_case *c, const struct loaded *traces,
 {
     facts->reached = -1;
     facts->reach_known = true;
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
+    for (int i = 0; i < HAR_TRAINERS; i++) {
         if (c->ends[i].end == HAR_END_not_run) {
             continue;
         }
@@ -200,6 +232,9 @@ static void find_reach(const struct har_case *c, const struct loaded *traces,
             facts->reached = step;
         }
     }
+    const orc_trace *const own = traces->runs[HAR_ROLE_reference];
+    facts->cut = facts->cut || (c->ends[HAR_ROLE_reference].end == HAR_END_done &&
+                                (own == NULL || !orc_trace_ended(own)));
     facts->reach_known = facts->reach_known && strcmp(c->entry, "none") != 0;
 }
 
@@ -255,7 +290,7 @@ static enum har_status judge(const struct har_case *c, struct loaded *traces,
 static void explain_death(const struct har_case *c, struct har_decision *decision)
 {
     char line[200];
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
+    for (int i = 0; i < HAR_ROLE_COUNT; i++) { /* the trainer's first */
         const enum har_end end = c->ends[i].end;
         if (decision->first_check < 0 && end != HAR_END_done && end != HAR_END_not_run) {
             har_lab_last_line(c->logs[i], line, sizeof line);
@@ -435,13 +470,16 @@ static enum har_status subject_is_enough(struct har_case *c, bool *enough, struc
 }
 
 /* The role that follows; HAR_ROLE_COUNT when there is none. A subject that died needs no
- * companions. */
+ * companions, but a reference of its own judges the steps before the death. */
 static enum har_role next_role(const struct har_case *c)
 {
+    if (c->role == HAR_ROLE_subject && c->states != NULL && access(c->states, R_OK) == 0) {
+        return HAR_ROLE_reference;
+    }
     if (c->ends[HAR_ROLE_subject].end != HAR_END_done || c->stop_early) {
         return HAR_ROLE_COUNT;
     }
-    if (c->role == HAR_ROLE_subject) {
+    if (c->role == HAR_ROLE_subject || c->role == HAR_ROLE_reference) {
         return HAR_ROLE_repeat;
     }
     if (c->role == HAR_ROLE_repeat && c->resume != NULL && access(c->resume, R_OK) == 0) {
@@ -482,7 +520,11 @@ static enum har_status case_next(void *job, const struct har_exit *last,
         return status == HAR_OK ? fill_command(c, HAR_ROLE_subject, command, error) : status;
     }
     c->ends[c->role] = *last;
-    if (c->role == HAR_ROLE_subject && c->lab->campaign.first_verdict) {
+    if (c->role == HAR_ROLE_reference) {
+        har_lab_remove(c->lab->out, c->states);
+    }
+    if (c->role == (c->states != NULL ? HAR_ROLE_reference : HAR_ROLE_subject) &&
+        c->lab->campaign.first_verdict) {
         status = subject_is_enough(c, &c->stop_early, error);
     }
     const enum har_role role = next_role(c);

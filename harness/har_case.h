@@ -23,6 +23,7 @@ struct har_case {
     struct har_variant variant;
     /* the rest belongs to har_case.c */
     char *key, *kept, *folder, *weights, *reference, *healthy, *resume;
+    char *states; /* what a reference of its own follows; NULL = it takes the cached one */
     char *logs[HAR_ROLE_COUNT], *traces[HAR_ROLE_COUNT], *lines[HAR_ROLE_COUNT];
     struct har_exit ends[HAR_ROLE_COUNT];
     int role; /* the one running */

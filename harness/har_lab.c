@@ -153,6 +153,10 @@ void har_lab_train_args(const struct har_bench *bench, const struct har_train *t
         har_args_add(args, "--checkpoint-dir");
         har_args_add(args, train->checkpoints);
     }
+    if (train->states != NULL) {
+        har_args_add(args, "--states");
+        har_args_add(args, train->states);
+    }
     har_args_add(args, "--quiet");
 }
 
@@ -166,6 +170,7 @@ enum har_status har_lab_load_bench(const struct har_lab *lab, const char *path,
     }
     const int horizon = lab->campaign.horizon;
     out->steps = horizon > 0 ? horizon : out->recipe.steps;
+    out->lockstep = lab->campaign.mode == HAR_MODE_lockstep;
     out->middle_checkpoint = har_recipe_middle_checkpoint(out->recipe.checkpoint_every, out->steps);
     uint64_t hash =
         har_hash_bytes(out->recipe.inputs_hash, &lab->programs_hash, sizeof lab->programs_hash);

@@ -20,6 +20,7 @@ struct har_bench {
     char *folder;          /* of its cached files */
     int steps;             /* horizon of a run */
     int middle_checkpoint; /* step a resumed run starts from, 0 = none */
+    bool lockstep;         /* each run has a reference of its own, which follows it */
     orc_trace *healthy;    /* base seed, fifo; NULL before har_control_probe() */
     orc_trace *reach;      /* reach map, NULL before */
     orc_bounds *bounds;    /* NULL before calibration */
@@ -69,6 +70,7 @@ struct har_train {
     const char *weights, *trace;
     const char *checkpoints; /* folder, NULL = none */
     const char *resume;      /* checkpoint, NULL = from the start */
+    const char *states;      /* for a reference that follows, NULL = none */
     uint64_t seed, schedule_seed;
     struct har_variant variant;
     int threads;

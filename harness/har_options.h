@@ -42,7 +42,8 @@ struct har_patterns {
 /* Values as given; numbers are -1 and pointers NULL when absent. */
 struct har_options {
     const char *campaign, *out, *checks, *recipe, *format, *template_fault, *bounds, *schedule;
-    const char *known, *baseline, *annotations, *summary, *shard, *doses, *changed_since;
+    const char *mode, *against, *known, *baseline, *annotations, *summary, *shard, *doses,
+        *changed_since;
     struct har_patterns faults, families, operands, expects;
     int repeats, horizon, jobs, calibration, false_alarms, seeds, pair, slurm;
     int64_t seed;

@@ -51,10 +51,10 @@ static void find_first_check(const struct har_facts *facts, struct har_decision 
     }
 }
 
-/* The first run that ended in a given way, -1 when none did. */
+/* The first run of the trainer that ended in a given way, -1 when none did. */
 static int role_with(const struct har_facts *facts, enum har_end end)
 {
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
+    for (int i = 0; i < HAR_TRAINERS; i++) {
         if (facts->ends[i] == end) {
             return i;
         }
@@ -110,7 +110,12 @@ void har_outcome_decide(const struct har_facts *facts, struct har_decision *out)
     if (decide_dead(facts, out)) {
         return;
     }
-    if (facts->cut) {
+    const enum har_end reference = facts->ends[HAR_ROLE_reference];
+    if (reference != HAR_END_done && reference != HAR_END_not_run) {
+        out->outcome = HAR_OUTCOME_no_verdict;
+        snprintf(out->detail, sizeof out->detail, "the reference that follows %s",
+                 har_end_text(reference));
+    } else if (facts->cut) {
         out->outcome = HAR_OUTCOME_no_verdict;
         snprintf(out->detail, sizeof out->detail, "a run ended well but left no complete trace");
     } else if (!facts->judged) {

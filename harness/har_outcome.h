@@ -21,15 +21,17 @@ enum har_outcome {
 const char *har_outcome_name(enum har_outcome outcome);
 bool har_outcome_find(const char *name, enum har_outcome *out);
 
-/* The runs of one case: the subject, the same with other schedule, threads and driver, and the one
- * resumed from the subject's checkpoint. */
-#define HAR_ROLES(X) X(subject) X(repeat) X(resumed)
+/* The runs of one case: the subject, the same with other schedule, threads and driver, the one
+ * resumed from the subject's checkpoint; and, in lockstep, the reference that follows the subject.
+ * The last is no run of the trainer. */
+#define HAR_ROLES(X) X(subject) X(repeat) X(resumed) X(reference)
 enum har_role {
 #define HAR_ROW_(name) HAR_ROLE_##name,
     HAR_ROLES(HAR_ROW_)
 #undef HAR_ROW_
         HAR_ROLE_COUNT
 };
+enum { HAR_TRAINERS = HAR_ROLE_reference }; /* roles of the trainer, the first ones */
 const char *har_role_name(enum har_role role);
 
 /* Everything that decides. */

@@ -162,7 +162,8 @@ static const char *option_of(const struct har_args *args, const char *name)
 /* Options of the stored command that the replay gives itself. */
 static bool is_replaced(const char *word, bool other_schedule)
 {
-    static const char *const always[] = {"--trace", "--timeline", "--weights", "--checkpoint-dir"};
+    static const char *const always[] = {"--trace", "--timeline", "--weights", "--checkpoint-dir",
+                                         "--states"};
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
         if (strcmp(word, always[i]) == 0) {
             return true;
@@ -225,6 +226,11 @@ static void fill_args(const struct har_replay_run *run, const char *program, con
     if (option_of(&run->args, "--checkpoint-dir") != NULL) {
         har_args_add(args, "--checkpoint-dir");
         har_args_addf(args, "%s/checkpoints", dir);
+    }
+    if (option_of(&run->args, "--states") != NULL) {
+        /* What it adds are operations of the program; nobody reads them. */
+        har_args_add(args, "--states");
+        har_args_add(args, "/dev/null");
     }
     if (schedule != NULL) {
         har_args_add(args, "--schedule");

@@ -143,7 +143,10 @@ void har_report_summary(const struct har_results *r, const struct har_study *stu
     if (r->controls[0] != '\0') {
         har_text_addf(out, "controls: %s\n", r->controls);
     }
-    har_text_addf(out, "time %.1f s\n", s->seconds);
+    har_text_addf(out,
+                  "time %.1f s; mode %s: %zu references, %.1f s of %.1f s of child processes\n",
+                  s->seconds, r->mode[0] != '\0' ? r->mode : "free", s->references,
+                  s->reference_seconds, s->child_seconds);
 }
 
 enum har_status har_report_format(const struct har_results *r, const struct har_study *study,

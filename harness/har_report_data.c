@@ -107,6 +107,7 @@ void har_report_json(const struct har_results *r, const struct har_study *study,
     json_t *const provenance = json_loads(r->provenance, 0, NULL);
     json_object_set_new(root, "schema_version", json_integer(HAR_RESULTS_SCHEMA));
     json_object_set_new(root, "campaign", json_string(r->name));
+    json_object_set_new(root, "mode", json_string(r->mode[0] != '\0' ? r->mode : "free"));
     json_object_set_new(root, "plan_hash", json_string(r->plan_hash));
     json_object_set_new(root, "provenance", provenance != NULL ? provenance : json_null());
     json_object_set_new(root, "controls", har_report_text_or_null(r->controls));

@@ -250,6 +250,15 @@ static void load_role_seconds(void *context, int columns, char **v)
     }
 }
 
+static void load_child_seconds(void *context, int columns, char **v)
+{
+    struct har_summary *const s = context;
+    (void)columns;
+    s->child_seconds = v[0] != NULL ? strtod(v[0], NULL) : 0.0;
+    s->reference_seconds = v[1] != NULL ? strtod(v[1], NULL) : 0.0;
+    s->references = (size_t)whole(v[2]);
+}
+
 /* Rows come from the last seed to the first, so the first repeat's stays. */
 static void load_curve(void *context, int columns, char **v)
 {
@@ -366,10 +375,10 @@ static enum har_status load_texts(har_store *store, struct har_results *r, struc
     const struct {
         const char *key;
         char **place;
-    } texts[] = {{"campaign", &r->name},       {"provenance", &r->provenance},
-                 {"plan_hash", &r->plan_hash}, {"planted", &r->planted},
-                 {"controls", &r->controls},   {"finished", &r->finished},
-                 {"shard", &r->shard},         {"selection", &r->selection}};
+    } texts[] = {
+        {"campaign", &r->name},   {"provenance", &r->provenance}, {"plan_hash", &r->plan_hash},
+        {"planted", &r->planted}, {"controls", &r->controls},     {"finished", &r->finished},
+        {"shard", &r->shard},     {"selection", &r->selection},   {"mode", &r->mode}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const enum har_status status =
             har_store_get_text(store, texts[i].key, texts[i].place, error);
@@ -405,6 +414,9 @@ static enum har_status load_facts(har_store *store, struct loading *l, struct ha
          load_check_alarms, &r->summary},
         {"SELECT role, avg(seconds) FROM runs WHERE ending = 'done' GROUP BY role",
          load_role_seconds, &r->summary},
+        {"SELECT sum(seconds), sum(seconds * (role = 'reference')), sum(role = 'reference') FROM"
+         " runs",
+         load_child_seconds, &r->summary},
         {"SELECT sum(seconds) FROM session", load_seconds, &r->summary},
         {"SELECT entry, json FROM curve JOIN cases ON case_key = key WHERE kind = 'fault' ORDER BY"
          " seed DESC",
@@ -486,6 +498,7 @@ void har_results_fini(struct har_results *r)
     free(r->entries);
     free(r->oracle);
     free(r->name);
+    free(r->mode);
     free(r->provenance);
     free(r->plan_hash);
     free(r->planted);

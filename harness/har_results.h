@@ -66,6 +66,9 @@ struct har_summary {
     size_t healthy_runs, false_alarms, healthy_lost;
     struct har_interval alarm_interval;
     struct har_alarms alarms[ORC_CHECK_COUNT];
+    double child_seconds;     /* of all child processes, cached ones included */
+    double reference_seconds; /* of these, of the references */
+    size_t references;
     double role_seconds[HAR_INPUT_COUNT]; /* mean of a run in each role, NaN = none stored */
     double
         median_steps; /* from reached; infinite when beyond the horizon, NaN when nothing counts */
@@ -93,6 +96,7 @@ struct har_results {
     char *name, *provenance, *plan_hash, *planted, *controls,
         *finished,  /* stored texts, may be "" */
         *shard,     /* "k/n" when only that part of the plan ran */
+        *mode,      /* "free" or "lockstep", "" in an old database: free */
         *selection; /* why the plan is not the whole campaign: changed since, iterated */
     struct har_summary summary;
 };

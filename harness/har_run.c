@@ -26,11 +26,17 @@ static uint64_t hash_number(uint64_t hash, uint64_t value)
 static uint64_t plan_hash(const struct har_lab *lab)
 {
     const struct har_campaign *const c = &lab->campaign;
-    const uint64_t numbers[] = {
-        lab->programs_hash,         (uint64_t)c->repeats,        c->seed,
-        (uint64_t)c->horizon,       (uint64_t)c->calibration,    (uint64_t)c->false_alarms,
-        (uint64_t)c->first_verdict, (uint64_t)c->timeout_factor, (uint64_t)c->timeout_min_s,
-        (uint64_t)c->memory_mb};
+    const uint64_t numbers[] = {lab->programs_hash,
+                                (uint64_t)c->repeats,
+                                c->seed,
+                                (uint64_t)c->horizon,
+                                (uint64_t)c->calibration,
+                                (uint64_t)c->false_alarms,
+                                (uint64_t)c->first_verdict,
+                                (uint64_t)c->timeout_factor,
+                                (uint64_t)c->timeout_min_s,
+                                (uint64_t)c->memory_mb,
+                                (uint64_t)c->mode};
     uint64_t hash = HAR_HASH_START;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         hash = hash_number(hash, numbers[i]);
@@ -182,6 +188,7 @@ static enum har_status store_texts(struct har_lab *lab, const char *hash, struct
                  {"campaign", lab->campaign.name},
                  {"campaign_path", lab->campaign.path},
                  {"provenance", provenance},
+                 {"mode", har_mode_name(lab->campaign.mode)},
                  {"selection", har_text_get(&lab->selection)},
                  {"entry_total", total},
                  {"shard", shard}};
@@ -360,6 +367,7 @@ static enum har_status estimate(struct har_lab *lab, double *seconds, struct har
     for (size_t i = 0; i < lab->bench_count; i++) {
         if (lab->benches[i].used) {
             har_artifacts_need(&set, &lab->benches[i], c->seed, plain);
+            har_artifacts_need_pair(&set, &lab->benches[i], c->seed);
         }
     }
     enum har_status status = har_artifacts_make(lab, &set, error);
@@ -379,10 +387,11 @@ static enum har_status estimate(struct har_lab *lab, double *seconds, struct har
         }
         const bool used = lab->benches[i].used;
         const double alarms = used && lab->benches[i].owned ? c->false_alarms : 0.0;
-        const double nulls = (used ? c->calibration : 0.0) + alarms;
-        const double runs = HAR_ROLE_COUNT * (double)entries * c->repeats;
-        *seconds += nulls * (healthy + reference) + runs * healthy +
-                    HAR_ROLE_COUNT * healthy * alarms + (used ? c->repeats * reference : 0.0);
+        const double cases = (double)entries * c->repeats + alarms;
+        const bool own = lab->benches[i].lockstep; /* a reference a case; else one a seed */
+        const double references = own ? cases : alarms + (used ? c->repeats : 0.0);
+        *seconds += (used ? c->calibration : 0.0) * (healthy + reference) + alarms * healthy +
+                    HAR_TRAINERS * cases * healthy + references * reference;
     }
     *seconds /= lab->pool.jobs_at_once;
     return status;

@@ -139,7 +139,8 @@ enum { REPLAY_MAX = HAR_WARP_COUNT + 2 };
 /* The traces that are replayed, and what the sound oracle says of each. */
 struct replay {
     const struct har_bench *bench;
-    orc_trace *reference;
+    orc_trace *reference; /* of healthy runs */
+    orc_trace *planted;   /* the reference that followed the planted run; NULL = the same one */
     orc_trace *subjects[REPLAY_MAX];
     const char *names[REPLAY_MAX];
     size_t count;
@@ -148,7 +149,9 @@ struct replay {
 
 static enum orc_status judge_one(const struct replay *r, size_t index, struct orc_verdict *verdicts)
 {
-    const struct orc_case c = {.subject = r->subjects[index], .reference = r->reference};
+    const bool own = index == 0 && r->planted != NULL; /* the planted trace comes first */
+    const struct orc_case c = {.subject = r->subjects[index],
+                               .reference = own ? r->planted : r->reference};
     struct orc_error cause = {{0}};
     return orc_judge(&c, r->bench->bounds, verdicts, &cause);
 }
@@ -215,27 +218,48 @@ static enum har_status make_plain(struct har_lab *lab, const struct har_bench *b
     return status;
 }
 
-/* Reference and planted trace of the planted case. */
+/* The reference of a healthy run with the planted case's seed, made where it is not there. */
+static enum har_status load_reference(struct har_lab *lab, struct replay *r,
+                                      struct har_error *error)
+{
+    const struct har_artifact reference = {.kind = har_artifact_pair(r->bench).reference,
+                                           .bench = r->bench,
+                                           .seed = lab->campaign.seed};
+    struct har_artifacts set = {0};
+    char *const path = har_artifact_path(&reference);
+    har_artifacts_need_pair(&set, r->bench, lab->campaign.seed);
+    enum har_status status = har_artifacts_make(lab, &set, error);
+    if (status == HAR_OK) {
+        status = path != NULL ? har_artifact_read(r->bench, path, &r->reference, error)
+                              : har_fail(error, HAR_EMEMORY, "no memory for a path");
+    }
+    har_artifacts_fini(&set);
+    free(path);
+    return status;
+}
+
+/* References, and the planted case's trace. */
 static enum har_status add_stored(struct har_lab *lab, struct replay *r, const char *planted,
                                   struct har_error *error)
 {
-    const struct har_artifact reference = {
-        .kind = HAR_ARTIFACT_reference, .bench = r->bench, .seed = lab->campaign.seed};
-    char *const path = har_artifact_path(&reference);
-    char *stored = NULL;
-    enum har_status status = HAR_OK;
-    if (path == NULL ||
-        asprintf(&stored, "%s/runs/planted-%s-%s-%" PRIu64 "/subject.jsonl.zst", lab->out, planted,
-                 r->bench->recipe.name, lab->campaign.seed) < 0) {
+    char *subject = NULL;
+    char *reference = NULL;
+    enum har_status status = load_reference(lab, r, error);
+    if (status == HAR_OK &&
+        (asprintf(&subject, "%s/runs/planted-%s-%s-%" PRIu64 "/subject.jsonl.zst", lab->out,
+                  planted, r->bench->recipe.name, lab->campaign.seed) < 0 ||
+         asprintf(&reference, "%s/runs/planted-%s-%s-%" PRIu64 "/reference.jsonl.zst", lab->out,
+                  planted, r->bench->recipe.name, lab->campaign.seed) < 0)) {
         status = har_fail(error, HAR_EMEMORY, "no memory for a path");
-    } else {
-        status = har_artifact_read(r->bench, path, &r->reference, error);
     }
     if (status == HAR_OK) {
-        status = add_trace(r, stored, "planted", error);
+        status = add_trace(r, subject, "planted", error);
     }
-    free(path);
-    free(stored);
+    if (status == HAR_OK && r->bench->lockstep) {
+        status = har_artifact_read(r->bench, reference, &r->planted, error);
+    }
+    free(subject);
+    free(reference);
     return status;
 }
 
@@ -349,6 +373,7 @@ enum har_status har_selftest_run(struct har_lab *lab, struct har_error *error)
         }
     }
     orc_trace_free(r.reference);
+    orc_trace_free(r.planted);
     for (size_t i = 0; i < REPLAY_MAX; i++) {
         orc_trace_free(r.subjects[i]);
     }

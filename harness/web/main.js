@@ -14,7 +14,7 @@ function read() {
 
 function drawHead({ results }) {
   const p = results.provenance ?? {};
-  const parts = [p.commit && `commit ${p.commit.slice(0, 12)}${p.commit.endsWith("-dirty") ? "-dirty" : ""}`, p.compiler, p.cpu && `${p.cpu}, ${p.cores} cores`, p.seed != null && `seed ${p.seed}`, `${Math.round(results.summary.seconds)} s`];
+  const parts = [`mode ${results.mode}`, p.commit && `commit ${p.commit.slice(0, 12)}${p.commit.endsWith("-dirty") ? "-dirty" : ""}`, p.compiler, p.cpu && `${p.cpu}, ${p.cores} cores`, p.seed != null && `seed ${p.seed}`, `${Math.round(results.summary.seconds)} s`];
   document.title = `Faultline: ${results.campaign}`;
   document.getElementById("top").replaceChildren(h("h1", {}, `Faultline report, campaign ${results.campaign}`), h("p", { class: "note" }, parts.filter(Boolean).join(" · ")));
   document.getElementById("foot").replaceChildren(

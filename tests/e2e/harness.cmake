@@ -23,3 +23,8 @@ set_tests_properties(harness_slurm PROPERTIES LABELS full TIMEOUT 900 SKIP_RETUR
 add_test(NAME campaign_long COMMAND $<TARGET_FILE:faultline> run --campaign ${PROJECT_SOURCE_DIR}/corpus/campaigns/long.yaml
          --out ${CMAKE_CURRENT_BINARY_DIR}/long)
 set_tests_properties(campaign_long PROPERTIES LABELS full TIMEOUT 7200 RUN_SERIAL ON)
+# References that follow the runs they judge; both modes of the demo's campaign.
+add_test(NAME harness_lockstep COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/lockstep.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+set_tests_properties(harness_lockstep PROPERTIES LABELS ci TIMEOUT 600)
+add_test(NAME campaign_lockstep COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/lockstep.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR} demo)
+set_tests_properties(campaign_lockstep PROPERTIES LABELS full TIMEOUT 3600 RUN_SERIAL ON)

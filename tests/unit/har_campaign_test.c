@@ -63,6 +63,7 @@ static const struct bad_campaign bad_campaigns[] = {
     {"name: x\nrecipes: [a.yaml]\ndoses: [tiny]\n", {"tiny", NULL, NULL}},
     {"name: x\nrecipes: [a.yaml]\nrepeats: 0\n", {"repeats", "[1, 999]", NULL}},
     {"name: x\nrecipes: [a.yaml]\ncalibration: 1\n", {"calibration", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nmode: lock\n", {"mode", "lock", "free, lockstep"}},
     {"name: x\nrecipes: [a.yaml]\nplanted: no.fault\n", {"planted", "no.fault", NULL}},
 };
 
@@ -110,6 +111,11 @@ Test(har_campaign, values_arrive_and_paths_are_relative_to_the_file)
     cr_expect(c.families[MUT_FAMILY_HOST] && !c.families[MUT_FAMILY_LOSS]);
     cr_expect_eq(c.schedules[MUT_FAMILY_STREAM], HAR_SCHEDULE_lazy);
     cr_expect_eq(c.schedules[MUT_FAMILY_HOST], HAR_SCHEDULE_fifo);
+    cr_expect_eq(c.mode, HAR_MODE_free);
+    har_campaign_fini(&c);
+    cr_assert_eq(load("name: x\nrecipes: [a.yaml]\nmode: lockstep\n", &options, &c, &error), HAR_OK,
+                 "%s", error.text);
+    cr_expect_eq(c.mode, HAR_MODE_lockstep);
     har_campaign_fini(&c);
 }
 
@@ -118,15 +124,18 @@ Test(har_campaign, the_command_line_wins)
     struct har_options options;
     struct har_campaign c;
     struct har_error error = {{0}};
-    char *argv[] = {(char *)"run", (char *)"--repeats", (char *)"2",         (char *)"--seed=11",
-                    (char *)"-F",  (char *)"loss_*",    (char *)"--family",  (char *)"loss",
-                    (char *)"-j3", (char *)"--checks",  (char *)"loss,curve"};
-    cr_assert_eq(har_options_parse(HAR_SUBCOMMAND_run, 11, argv, &options, &error), HAR_OK, "%s",
+    char *argv[] = {(char *)"run",       (char *)"--repeats",  (char *)"2",
+                    (char *)"--seed=11", (char *)"-F",         (char *)"loss_*",
+                    (char *)"--family",  (char *)"loss",       (char *)"-j3",
+                    (char *)"--checks",  (char *)"loss,curve", (char *)"--mode",
+                    (char *)"lockstep"};
+    cr_assert_eq(har_options_parse(HAR_SUBCOMMAND_run, 13, argv, &options, &error), HAR_OK, "%s",
                  error.text);
     cr_assert_eq(load(whole, &options, &c, &error), HAR_OK, "%s", error.text);
     cr_expect_eq(c.repeats, 2);
     cr_expect_eq(c.seed, 11);
     cr_expect_eq(c.jobs, 3);
+    cr_expect_eq(c.mode, HAR_MODE_lockstep);
     cr_expect_str_eq(c.faults[0], "loss_*");
     cr_expect(c.families[MUT_FAMILY_LOSS] && !c.families[MUT_FAMILY_HOST]);
     cr_expect_eq(c.check_count, 2);

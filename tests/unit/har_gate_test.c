@@ -34,7 +34,8 @@ static struct har_results results_of(struct har_result *entries, enum har_outcom
                             .controls = passed,
                             .finished = passed,
                             .shard = empty,
-                            .selection = empty};
+                            .selection = empty,
+                            .mode = empty};
     for (int i = 0; i < ENTRIES; i++) {
         entries[i] = (struct har_result){.id = (char *)ids[i],
                                          .fault = (char *)faults[i],

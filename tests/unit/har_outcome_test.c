@@ -81,6 +81,30 @@ Test(har_outcome, every_row_of_the_table_has_its_outcome)
     cr_assert_gt(compared, 0);
 }
 
+Test(har_outcome, a_reference_of_its_own_that_fails_is_no_verdict_and_no_credit)
+{
+    struct har_decision decision;
+    struct har_facts facts = {
+        .judged = true,
+        .reach_known = true,
+        .reached = 1,
+        .infected = 1,
+        .ends = {HAR_END_done, HAR_END_done, HAR_END_not_run, HAR_END_crashed}};
+    memset(facts.enabled, 1, sizeof facts.enabled);
+    har_outcome_decide(&facts, &decision);
+    cr_expect_eq(decision.outcome, HAR_OUTCOME_no_verdict);
+    cr_expect_not_null(strstr(decision.detail, "reference"), "%s", decision.detail);
+    /* A mutant that died leaves states that end before the run does. */
+    facts.ends[HAR_ROLE_subject] = HAR_END_crashed;
+    facts.ends[HAR_ROLE_reference] = HAR_END_rejected;
+    har_outcome_decide(&facts, &decision);
+    cr_expect_eq(decision.outcome, HAR_OUTCOME_crashed);
+    facts.verdicts[ORC_CHECK_updates] =
+        (struct orc_verdict){.applicable = true, .fired = true, .step = 2};
+    har_outcome_decide(&facts, &decision);
+    cr_expect_eq(decision.outcome, HAR_OUTCOME_detected);
+}
+
 Test(har_outcome, a_trace_without_its_end_gives_no_verdict_unless_a_check_fired)
 {
     struct har_decision decision;

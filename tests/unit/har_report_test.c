@@ -55,6 +55,7 @@ static struct har_results results_of(struct har_result entries[ENTRIES])
                             .finished = (char *)"every stage",
                             .shard = empty,
                             .selection = empty,
+                            .mode = (char *)"lockstep",
                             .summary = {.entries = ENTRIES,
                                         .kill = 5,
                                         .equivalent = 1,
