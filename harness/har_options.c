@@ -32,10 +32,18 @@ struct row {
 static const struct row rows[] = {
     {"campaign", 'c', TEXT, AT(campaign), ON_RUNS, "FILE", "campaign to run (YAML)"},
     {"recipe", 0, TEXT, AT(recipe), ON(doctor) | ON(effect), "FILE", "recipe (YAML)"},
-    {"out", 'o', TEXT, AT(out), ON_RUNS | ON_STORED | ON(effect), "DIR",
+    {"out", 'o', TEXT, AT(out), ON_RUNS | ON_STORED | ON(effect) | ON(fuzz), "DIR",
      "folder of the results (faultline.out)"},
-    {"fault", 'F', PATTERN, AT(faults), ON_RUNS | ON(list) | ON(effect), "PATTERN",
+    {"fault", 'F', PATTERN, AT(faults), ON_RUNS | ON(list) | ON(effect) | ON(fuzz), "PATTERN",
      "faults whose id matches, e.g. 'adamw_*'; may be repeated"},
+    {"target", 0, PATTERN, AT(targets), ON(fuzz), "PATTERN",
+     "fuzz targets whose name matches (all); may be repeated"},
+    {"all", 0, FLAG, AT(all), ON(fuzz), NULL,
+     "all faults of the families template, tokenizer, mask, data"},
+    {"runs", 0, SEED, AT(runs), ON(fuzz), "N", "executions of a run at most (200000)"},
+    {"seconds", 0, COUNT, AT(seconds), ON(fuzz), "S", "seconds of a run at most (30)"},
+    {"no-seeds", 0, FLAG, AT(no_seeds), ON(fuzz), NULL,
+     "start from nothing instead of corpus/seeds"},
     {"family", 0, PATTERN, AT(families), ON_RUNS | ON(list), "NAME",
      "faults of this family; may be repeated"},
     {"expect", 0, PATTERN, AT(expects), ON(list), "KILL|EQUIVALENT|GAP",
@@ -43,8 +51,8 @@ static const struct row rows[] = {
     {"mode", 0, TEXT, AT(mode), ON_RUNS, "free|lockstep",
      "the reference goes its own way, or starts each step from the run's state (the campaign's)"},
     {"checks", 0, TEXT, AT(checks), ON_RUNS, "LIST", "checks that count, comma separated (all)"},
-    {"repeats", 0, COUNT, AT(repeats), ON_RUNS, "N", "seeds per fault"},
-    {"seed", 's', SEED, AT(seed), ON_RUNS | ON(effect), "N", "first seed"},
+    {"repeats", 0, COUNT, AT(repeats), ON_RUNS | ON(fuzz), "N", "seeds per fault"},
+    {"seed", 's', SEED, AT(seed), ON_RUNS | ON(effect) | ON(fuzz), "N", "first seed"},
     {"horizon", 0, COUNT, AT(horizon), ON_RUNS, "STEPS", "steps of a run (the recipe's)"},
     {"calibration", 0, COUNT, AT(calibration), ON_RUNS, "N",
      "healthy runs per recipe that make the bounds"},
@@ -68,7 +76,7 @@ static const struct row rows[] = {
     {"pair", 0, COUNT, AT(pair), ON(replay), "N", "pair whose timeline is shown (1)"},
     {"schedule", 0, TEXT, AT(schedule), ON(replay), "KIND",
      "another schedule than the stored one: fifo, lazy, random, pct, aimed"},
-    {"jobs", 'j', COUNT, AT(jobs), ON_RUNS | ON(effect), "N",
+    {"jobs", 'j', COUNT, AT(jobs), ON_RUNS | ON(effect) | ON(fuzz), "N",
      "child processes at once (one per core)"},
     {"dry-run", 'n', FLAG, AT(dry_run), ON(run), NULL,
      "print plan and time; runs only one healthy run per recipe"},
@@ -98,7 +106,9 @@ static const struct row rows[] = {
     {"against", 0, TEXT, AT(against), ON(report), "DIR",
      "only compare with these results of the same faults, e.g. of the other mode"},
     {"json", 0, FLAG, AT(json), ALL_COMMANDS & ~(ON(run) | ON(null)), NULL, "print JSON"},
-    {"quiet", 'q', FLAG, AT(quiet), ON_RUNS | ON(effect), NULL, "no progress"},
+    {"quiet", 'q', FLAG, AT(quiet), ON_RUNS | ON(effect) | ON(fuzz), NULL, "no progress"},
+    {"fuzzers", 0, TEXT, AT(fuzzers), ON(fuzz), "DIR",
+     "folder of the fuzzers (FAULTLINE_FUZZERS; beside this program, or build/fuzz/tests)"},
     {"train", 0, TEXT, AT(train), ON_PROGRAMS, "FILE", "trainer under test (FAULTLINE_TRAIN)"},
     {"train-production", 0, TEXT, AT(train_production), ON_PROGRAMS, "FILE",
      "trainer without fault sites (FAULTLINE_TRAIN_PRODUCTION)"},
@@ -231,7 +241,8 @@ static void set_absent(struct har_options *options)
     memset(options, 0, sizeof *options);
     options->repeats = options->horizon = options->jobs = options->calibration = -1;
     options->false_alarms = options->seeds = options->pair = options->slurm = -1;
-    options->seed = -1;
+    options->seed = options->runs = -1;
+    options->seconds = -1;
     options->fail_under = options->max_median_steps = -1.0;
     options->max_false_alarms = options->max_no_verdict = -1;
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {

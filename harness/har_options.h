@@ -22,7 +22,8 @@
     X(replay, "RUN", "a stored run again, with its racing operations as a timeline")               \
     X(merge, "DIR...", "join the results of all shards of a campaign into --out")                  \
     X(diff, "TRACE TRACE", "first divergence between two traces")                                  \
-    X(effect, "", "how far faults move the learning curve, template swap against the others")
+    X(effect, "", "how far faults move the learning curve, template swap against the others")      \
+    X(fuzz, "", "how many executions the fuzzers need to notice faults of text and data")
 
 enum har_subcommand {
 #define HAR_ROW_(name, operands, text) HAR_SUBCOMMAND_##name,
@@ -43,11 +44,11 @@ struct har_patterns {
 struct har_options {
     const char *campaign, *out, *checks, *recipe, *format, *template_fault, *bounds, *schedule;
     const char *mode, *against, *known, *baseline, *annotations, *summary, *shard, *doses,
-        *changed_since;
-    struct har_patterns faults, families, operands, expects;
-    int repeats, horizon, jobs, calibration, false_alarms, seeds, pair, slurm;
-    int64_t seed;
-    bool resume, iterate, dry_run, first_verdict, json, keep_traces, quiet, help;
+        *changed_since, *fuzzers;
+    struct har_patterns faults, families, operands, expects, targets;
+    int repeats, horizon, jobs, calibration, false_alarms, seeds, pair, slurm, seconds;
+    int64_t seed, runs;
+    bool resume, iterate, dry_run, first_verdict, json, keep_traces, quiet, help, all, no_seeds;
     double fail_under, max_median_steps;
     double family_under[MUT_FAMILY_COUNT]; /* -1 = no limit */
     int max_false_alarms, max_no_verdict;

@@ -9,6 +9,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 _Noreturn void fuzz_failed(const char *condition, const char *file, int line);
+/* Called before a broken requirement ends the process; a fuzzer that can be armed has one. */
+void fuzz_at_end(void) __attribute__((weak));
 /* What must hold for every input: a broken one ends the process, so that the fuzzer keeps the
  * input. */
 #define fuzz_require(condition)                                                                    \

@@ -1,10 +1,13 @@
-/* The three readers of recipes: each refuses with a message that names the file, and what two of
- * them accept they read alike. The input is a file. Called by libFuzzer and replay_main.c. */
+/* The readers of recipes: each refuses with a message that names the file, and what two of them
+ * accept they read alike. The harness also looks for the files that a recipe names, so it refuses
+ * most, and what both take they read alike. The input is a file. Called by libFuzzer and
+ * replay_main.c. */
 #include <math.h>
 #include <string.h>
 
 #include "cor_recipe.h"
 #include "fuzz.h"
+#include "har_recipe.h"
 #include "recipe.h"
 #include "ref_recipe.h"
 
@@ -114,6 +117,26 @@ static void check_refusal(const char *text, const char *path)
     fuzz_require(strlen(text) > strlen(path) + 2);
 }
 
+static void check_harness(const char *path, const struct eng_recipe *trainer)
+{
+    struct har_recipe recipe;
+    struct har_error error = {""};
+    const enum har_status status = har_recipe_load(path, &recipe, &error);
+    fuzz_require(status == HAR_OK || status == HAR_EUSAGE || status == HAR_EIO);
+    fuzz_require((status == HAR_OK) == (error.text[0] == '\0'));
+    if (status == HAR_OK && trainer != NULL) {
+        same_text(recipe.name, trainer->name);
+        fuzz_require(recipe.steps == trainer->train.steps);
+        fuzz_require(recipe.vocab == trainer->model.vocab);
+        fuzz_require(recipe.checkpoint_every == trainer->train.checkpoint_every);
+        fuzz_require(recipe.train_count == trainer->data.train_count);
+        fuzz_require(recipe.file_hash == trainer->hash);
+    }
+    if (status == HAR_OK) {
+        har_recipe_fini(&recipe);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_file file = fuzz_file_open(data, size);
@@ -147,6 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (by_weights && by_reference) {
         same_shape(&weights, &reference.model);
     }
+    check_harness(file.path, trainer);
     eng_recipe_free(trainer);
     orc_ref_arena_destroy(arena);
     fuzz_file_close(&file);

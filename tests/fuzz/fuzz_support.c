@@ -10,6 +10,9 @@
 
 _Noreturn void fuzz_failed(const char *condition, const char *file, int line)
 {
+    if (fuzz_at_end != NULL) {
+        fuzz_at_end();
+    }
     fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
     abort();
 }

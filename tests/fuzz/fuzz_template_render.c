@@ -1,26 +1,27 @@
 /* The Jinja engine against the table of layouts, which renders the same five templates in another
- * way: same bytes, answers and contents. First byte: layout and system; then contents between 0xFF.
- * Called by libFuzzer and replay_main.c. */
+ * way, and against dated_turns.jinja written out by hand, whose answers are found by rendering
+ * prefixes: same bytes, answers and contents. First byte: layout or (0x40) dated_turns, system
+ * (0x80); then contents between 0xFF. Called by libFuzzer and replay_main.c. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "template.h"
 
-enum { MESSAGES_MAX = 32 };
+enum { MESSAGES_MAX = 32, DATED_TURNS = ENG_LAYOUT_COUNT };
 
-static eng_template *jinja_of(enum eng_layout layout)
+static eng_template *jinja_of(unsigned which)
 {
-    static const char *const names[] = {"chatml", "llama2", "llama3", "gemma", "plain"};
-    static eng_template *opened[ENG_LAYOUT_COUNT];
-    if (opened[layout] == NULL) {
+    static const char *const names[] = {"chatml", "llama2", "llama3",
+                                        "gemma",  "plain",  "dated_turns"};
+    static eng_template *opened[DATED_TURNS + 1];
+    if (opened[which] == NULL) {
         char path[600];
-        strcpy(path, FL_TOP "/corpus/templates/");
-        strcat(path, names[layout]);
-        strcat(path, ".jinja");
-        fuzz_require(eng_template_open(path, &opened[layout], NULL) == ENG_OK);
+        snprintf(path, sizeof path, FL_TOP "/corpus/templates/%s.jinja", names[which]);
+        fuzz_require(eng_template_open(path, &opened[which], NULL) == ENG_OK);
     }
-    return opened[layout];
+    return opened[which];
 }
 
 static void same_spans(const struct eng_span *a, size_t a_count, const struct eng_span *b,
@@ -47,21 +48,82 @@ static size_t joined(struct eng_span *spans, size_t count)
     return kept;
 }
 
-static void compare(enum eng_layout layout, const struct eng_message *messages, size_t count)
+/* ---- dated_turns.jinja by hand */
+
+static void write_bytes(struct eng_rendered *out, const char *bytes, size_t size)
 {
-    struct eng_rendered table = {0};
+    out->bytes = realloc(out->bytes, out->size + size + 1);
+    fuzz_require(out->bytes != NULL);
+    if (size > 0) {
+        memcpy(out->bytes + out->size, bytes, size);
+    }
+    out->size += size;
+}
+
+static void write_text(struct eng_rendered *out, const char *text)
+{
+    write_bytes(out, text, strlen(text));
+}
+
+static void write_content(struct eng_rendered *out, struct eng_text content)
+{
+    if (content.size > 0) {
+        out->contents[out->content_count++] =
+            (struct eng_span){out->size, out->size + content.size};
+    }
+    write_bytes(out, content.bytes, content.size);
+}
+
+static void write_dated_turns(const struct eng_message *messages, size_t count,
+                              struct eng_rendered *out)
+{
+    static struct eng_span answers[MESSAGES_MAX];
+    static struct eng_span contents[MESSAGES_MAX];
+    const size_t system = messages[0].role == ENG_ROLE_SYSTEM ? 1 : 0;
+    out->answers = answers;
+    out->contents = contents;
+    write_text(out, "<|im_start|>system\nToday is 01 January 2024.");
+    if (system == 1) {
+        write_text(out, " ");
+        write_content(out, messages[0].content);
+    }
+    write_text(out, "<|im_end|>\n");
+    for (size_t i = system; i < count; i++) {
+        const bool answers_here = messages[i].role == ENG_ROLE_ASSISTANT;
+        write_text(out, answers_here ? "<|im_start|>assistant\n" : "<|im_start|>user\n");
+        const size_t start = out->size; /* of what a generation prompt leaves to write */
+        write_content(out, messages[i].content);
+        write_text(out, "<|im_end|>\n");
+        if (answers_here) {
+            answers[out->answer_count++] = (struct eng_span){start, out->size};
+        }
+    }
+}
+
+static void compare(unsigned which, const struct eng_message *messages, size_t count)
+{
+    struct eng_rendered wanted = {0};
     struct eng_rendered jinja = {0};
     struct eng_error error = {""};
-    fuzz_require(eng_layout_render(layout, messages, count, &table, NULL) == ENG_OK);
+    if (which == DATED_TURNS) {
+        write_dated_turns(messages, count, &wanted);
+    } else {
+        const enum eng_layout layout = (enum eng_layout)which;
+        fuzz_require(eng_layout_render(layout, messages, count, &wanted, NULL) == ENG_OK);
+    }
     const enum eng_status status =
-        eng_template_render(jinja_of(layout), messages, count, &jinja, &error);
+        eng_template_render(jinja_of(which), messages, count, &jinja, &error);
     fuzz_require(status == ENG_OK);
-    fuzz_require(table.size == jinja.size);
-    fuzz_require(table.size == 0 || memcmp(table.bytes, jinja.bytes, table.size) == 0);
-    same_spans(table.answers, table.answer_count, jinja.answers, jinja.answer_count);
-    same_spans(table.contents, joined(table.contents, table.content_count), jinja.contents,
+    fuzz_require(wanted.size == jinja.size);
+    fuzz_require(wanted.size == 0 || memcmp(wanted.bytes, jinja.bytes, wanted.size) == 0);
+    same_spans(wanted.answers, wanted.answer_count, jinja.answers, jinja.answer_count);
+    same_spans(wanted.contents, joined(wanted.contents, wanted.content_count), jinja.contents,
                joined(jinja.contents, jinja.content_count));
-    eng_rendered_fini(&table);
+    if (which == DATED_TURNS) {
+        free(wanted.bytes);
+    } else {
+        eng_rendered_fini(&wanted);
+    }
     eng_rendered_fini(&jinja);
 }
 
@@ -85,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         count++;
     }
     if (right && count > system && (count - system) % 2 == 0) {
-        compare((enum eng_layout)(choice % ENG_LAYOUT_COUNT), messages, count);
+        compare((choice & 0x40) != 0 ? DATED_TURNS : choice % ENG_LAYOUT_COUNT, messages, count);
     }
     for (size_t i = 0; i < count; i++) {
         free(copies[i]);

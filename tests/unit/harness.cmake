@@ -1,4 +1,5 @@
 # The harness by module.
-foreach(name stats stat_survival stat_cover stat_alarm study outcome plan campaign spawn store report gate replay compare)
+foreach(name fuzz stats stat_survival stat_cover stat_alarm study outcome plan campaign spawn store report gate replay
+             compare)
     fl_unit_test(har_${name}_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/har_${name}_test.c LIBS har)
 endforeach()

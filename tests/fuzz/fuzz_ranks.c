@@ -1,0 +1,250 @@
+/* Files of ranks, as tiktoken has them: accepted exactly when the lines are right by definition,
+ * and then a text's tokens are those of merging by rank. First byte: the pattern in the file's
+ * name; then a text up to 0xFF; the rest is the file, in which a line @BYTES@ stands for the tokens
+ * 0 to 255 of the bytes. Called by libFuzzer and replay_main.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "split_twin.h"
+#include "tokenizer.h"
+
+enum { TOKENS_MAX = 400, TOKEN_BYTES_MAX = 512, RANKS = 1 << 22, PIECE_MAX = 300, FILE_MAX = 8000 };
+
+struct token {
+    char bytes[TOKEN_BYTES_MAX];
+    size_t size;
+    int32_t rank;
+};
+static struct token tokens[TOKENS_MAX];
+static size_t token_count;
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void to_base64(const char *bytes, size_t size, char *out)
+{
+    for (size_t at = 0; at < size; at += 3) {
+        const size_t here = size - at < 3 ? size - at : 3;
+        unsigned word = 0;
+        for (size_t i = 0; i < 3; i++) {
+            word = word << 8 | (i < here ? (unsigned char)bytes[at + i] : 0);
+        }
+        for (size_t i = 0; i < 4; i++) {
+            *out++ = i <= here ? digits[word >> (18 - 6 * i) & 63] : '=';
+        }
+    }
+    *out = '\0';
+}
+
+/* A token whose base64 is the text, by decoding loosely and encoding again. */
+static bool from_base64(const char *text, size_t size, struct token *out)
+{
+    char again[TOKEN_BYTES_MAX / 3 * 4 + 8];
+    unsigned word = 0;
+    int bits = 0;
+    out->size = 0;
+    for (size_t i = 0; i < size && text[i] != '='; i++) {
+        const char *const digit = text[i] == '\0' ? NULL : strchr(digits, text[i]);
+        if (digit == NULL) {
+            return false;
+        }
+        word = word << 6 | (unsigned)(digit - digits);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            if (out->size == TOKEN_BYTES_MAX) {
+                return false;
+            }
+            out->bytes[out->size++] = (char)(word >> bits);
+        }
+    }
+    to_base64(out->bytes, out->size, again);
+    return out->size > 0 && strlen(again) == size && memcmp(again, text, size) == 0;
+}
+
+static bool read_rank(const char *text, size_t size, int32_t *out)
+{
+    char number[12] = "";
+    char again[12];
+    if (size == 0 || size > 7) {
+        return false;
+    }
+    memcpy(number, text, size);
+    *out = (int32_t)strtol(number, NULL, 10);
+    snprintf(again, sizeof again, "%d", (int)*out);
+    return strlen(again) == size && memcmp(again, text, size) == 0 && *out >= 0 && *out < RANKS;
+}
+
+static const struct token *find(const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < token_count; i++) {
+        if (tokens[i].size == size && memcmp(tokens[i].bytes, bytes, size) == 0) {
+            return &tokens[i];
+        }
+    }
+    return NULL;
+}
+
+static bool add_line(const char *line, size_t size)
+{
+    const char *const blank = memchr(line, ' ', size);
+    struct token token;
+    if (blank == NULL || !from_base64(line, (size_t)(blank - line), &token) ||
+        !read_rank(blank + 1, size - (size_t)(blank - line) - 1, &token.rank) ||
+        find(token.bytes, token.size) != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < token_count; i++) {
+        if (tokens[i].rank == token.rank) {
+            return false;
+        }
+    }
+    tokens[token_count++] = token;
+    return true;
+}
+
+/* Whether the file is right; too many tokens for the table make the caller give up first. */
+static bool read_by_definition(const char *bytes, size_t size)
+{
+    token_count = 0;
+    for (size_t at = 0; at < size;) {
+        const char *const end = memchr(bytes + at, '\n', size - at);
+        const size_t length = end == NULL ? size - at : (size_t)(end - bytes) - at;
+        if (!add_line(bytes + at, length)) {
+            return false;
+        }
+        at += length + 1;
+    }
+    for (int byte = 0; byte < 256; byte++) {
+        const char text = (char)byte;
+        if (find(&text, 1) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* tiktoken's rule: of all neighbours that together are a token, the pair of the lowest rank, the
+ * leftmost among equals, again and again. */
+static size_t merge_by_definition(const char *piece, size_t size, int32_t *ids)
+{
+    size_t borders[PIECE_MAX + 1];
+    size_t count = size;
+    const struct token *const whole = find(piece, size);
+    if (whole != NULL) {
+        ids[0] = whole->rank;
+        return 1;
+    }
+    for (size_t i = 0; i <= size; i++) {
+        borders[i] = i;
+    }
+    for (bool merged = true; merged;) {
+        size_t best = count;
+        int32_t rank = RANKS;
+        for (size_t i = 0; i + 1 < count; i++) {
+            const struct token *const both = find(piece + borders[i], borders[i + 2] - borders[i]);
+            if (both != NULL && both->rank < rank) {
+                rank = both->rank;
+                best = i;
+            }
+        }
+        merged = best < count;
+        if (merged) {
+            memmove(&borders[best + 1], &borders[best + 2], (count - best - 1) * sizeof *borders);
+            count--;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = find(piece + borders[i], borders[i + 1] - borders[i])->rank;
+    }
+    return count;
+}
+
+static void check_text(eng_tokenizer *tokenizer, int pattern, const char *bytes, size_t size)
+{
+    static int32_t wanted[PIECE_MAX];
+    char *const text = fuzz_exact(bytes, size);
+    struct eng_rendered rendered = {.bytes = text, .size = size};
+    struct eng_tokens made = {0};
+    size_t count = 0;
+    fuzz_require(eng_tokenizer_encode(tokenizer, &rendered, &made, NULL) == ENG_OK);
+    for (size_t at = 0; at < size;) {
+        const size_t piece = twin_piece(pattern, text, size, at);
+        count += merge_by_definition(text + at, piece, &wanted[count]);
+        at += piece;
+    }
+    fuzz_require(made.count == count);
+    for (size_t i = 0; i < count; i++) {
+        fuzz_require(made.items[i].id == wanted[i]);
+    }
+    eng_tokens_fini(&made);
+    free(text);
+}
+
+/* The rest of the input with the tokens of the bytes in the place of the mark. */
+static char *expand(const char *bytes, size_t size, size_t *whole)
+{
+    static const char mark[] = "@BYTES@\n";
+    const size_t length = sizeof mark - 1;
+    const char *const found = size == 0 ? NULL : memmem(bytes, size, mark, length);
+    const size_t before = found == NULL ? size : (size_t)(found - bytes);
+    char *const out = malloc(size + 256 * 10);
+    fuzz_require(out != NULL);
+    memcpy(out, bytes, before);
+    *whole = before;
+    for (int byte = 0; found != NULL && byte < 256; byte++) {
+        const char text = (char)byte;
+        to_base64(&text, 1, out + *whole);
+        *whole += 4;
+        *whole += (size_t)sprintf(out + *whole, " %d\n", byte);
+    }
+    if (found != NULL) {
+        memcpy(out + *whole, found + length, size - before - length);
+        *whole += size - before - length;
+    }
+    return out;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const patterns[TWIN_PATTERNS] = {"gpt2", "cl100k", "qwen2", "o200k"};
+    struct fuzz_input in = {data, data + size};
+    const int pattern = (int)(fuzz_byte(&in) % TWIN_PATTERNS);
+    const char *text = NULL;
+    size_t text_size = 0;
+    char path[80];
+    if (size > FILE_MAX || !fuzz_segment(&in, &text, &text_size)) {
+        return 0;
+    }
+    size_t whole = 0;
+    char *const bytes = expand((const char *)in.at, (size_t)(in.end - in.at), &whole);
+    size_t lines = 1;
+    for (size_t i = 0; i < whole; i++) {
+        lines += bytes[i] == '\n';
+    }
+    if (lines > TOKENS_MAX) {
+        free(bytes);
+        return 0;
+    }
+    struct fuzz_file file = fuzz_file_open(bytes, whole);
+    snprintf(path, sizeof path, "/tmp/fuzz_ranks_%d.%s.tiktoken", (int)getpid(), patterns[pattern]);
+    fuzz_require(symlink(file.path, path) == 0);
+    struct eng_error error = {""};
+    eng_tokenizer *tokenizer = NULL;
+    const enum eng_status status = eng_tokenizer_open(path, &tokenizer, &error);
+    fuzz_require((status == ENG_OK) == read_by_definition(bytes, whole));
+    if (status != ENG_OK) {
+        fuzz_require(status == ENG_EINPUT);
+        fuzz_require(strncmp(error.text, path, strlen(path)) == 0);
+    } else if (text_size <= PIECE_MAX && fuzz_is_utf8(text, text_size) &&
+               twin_agrees(text, text_size)) {
+        check_text(tokenizer, pattern, text, text_size);
+    }
+    eng_tokenizer_close(tokenizer);
+    unlink(path);
+    fuzz_file_close(&file);
+    free(bytes);
+    return 0;
+}
