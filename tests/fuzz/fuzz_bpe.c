@@ -35,29 +35,31 @@ static void draw_merges(struct fuzz_input *in, struct merges *m)
     }
 }
 
-static size_t rank_of(const struct merges *m, int32_t left, int32_t right)
+/* Ranks of all pairs as a table; MERGES_MAX = no merge. */
+static uint8_t ranks[256 + MERGES_MAX][256 + MERGES_MAX];
+
+static void tabulate(const struct merges *m)
 {
-    size_t rank = 0;
-    while (rank < m->count && (m->list[rank].left != left || m->list[rank].right != right)) {
-        rank++;
+    memset(ranks, MERGES_MAX, sizeof ranks);
+    for (size_t i = m->count; i-- > 0;) {
+        ranks[m->list[i].left][m->list[i].right] = (uint8_t)i;
     }
-    return rank;
 }
 
 /* Lowest rank first, leftmost among equals, one pair at a time. */
 static size_t merge_by_definition(const struct merges *m, int32_t *ids, size_t count)
 {
     for (;;) {
-        size_t best = m->count;
+        size_t best = MERGES_MAX;
         size_t at = 0;
         for (size_t i = 0; i + 1 < count; i++) {
-            const size_t rank = rank_of(m, ids[i], ids[i + 1]);
+            const size_t rank = ranks[ids[i]][ids[i + 1]];
             if (rank < best) {
                 best = rank;
                 at = i;
             }
         }
-        if (best == m->count) {
+        if (best == MERGES_MAX) {
             return count;
         }
         ids[at] = m->list[best].result;
@@ -97,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .byte_ids = byte_ids, .merges = m.list, .merge_count = m.count};
     const enum eng_status status = eng_bpe_create(&rules, &bpe, &error);
     fuzz_require(status == (m.repeated ? ENG_EINPUT : ENG_OK));
+    tabulate(&m);
     const size_t left = (size_t)(in.end - in.at);
     const size_t piece = left < PIECE_MAX ? left : PIECE_MAX;
     if (status == ENG_OK && piece > 0) {

@@ -15,14 +15,14 @@ enum { RECORDS_MAX = 24, TOKENS_MAX = 512, COLUMNS_MAX = 512, PLACED_MAX = 256, 
 enum { WEIGHT_MAX = 3, ITEMS_MAX = WEIGHT_MAX * RECORDS_MAX };
 enum { SKIPPED_MAX = PLACED_MAX * 2 * ITEMS_MAX };
 
+/* The blank joins an answer that begins with "a", so that such a prompt is no prefix. */
 static const char tokenizer_text[] =
     "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"vocab\":{@BYTES@,\"aa\":256,\"ab\":"
-    "257,\"aaab\":258},\"merges\":[\"a a\",\"a "
-    "b\","
-    "\"aa ab\"]},\"added_tokens\":[{\"content\":\"<|im_start|>\",\"id\":259,\"special\":true},"
-    "{\"content\":\"<|im_end|>\",\"id\":260,\"special\":true},{\"content\":\"<|pad|>\",\"id\":261,"
+    "257,\"aaab\":258,\"\xC4\xA0\x61\":259},\"merges\":[\"a a\",\"a b\",\"aa ab\",\"\xC4\xA0 a\"]},"
+    "\"added_tokens\":[{\"content\":\"<|im_start|>\",\"id\":260,\"special\":true},"
+    "{\"content\":\"<|im_end|>\",\"id\":261,\"special\":true},{\"content\":\"<|pad|>\",\"id\":262,"
     "\"special\":true}]}";
-enum { VOCAB = 262, PAD = 261 };
+enum { VOCAB = 263, PAD = 262 };
 
 struct document {
     int32_t ids[TOKENS_MAX];
@@ -447,6 +447,25 @@ static void check_steps(struct naive *n, bool resume)
     eng_loader_close(loader);
 }
 
+/* A loader that lends its tokenizer to all others: reading it takes longer than the rest. */
+static const eng_loader *open_lender(const struct eng_loader_options *options)
+{
+    static const char line[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+                               "{\"role\":\"assistant\",\"content\":\"b\"}]}\n";
+    static eng_loader *lender;
+    if (lender == NULL) {
+        struct eng_loader_options plain = *options;
+        struct fuzz_file file = fuzz_file_open(line, sizeof line - 1);
+        const char *const path = file.path;
+        plain.files = &path;
+        plain.weights = NULL;
+        plain.file_count = 1;
+        fuzz_require(eng_loader_open(&plain, &lender, NULL) == ENG_OK);
+        fuzz_file_close(&file);
+    }
+    return lender;
+}
+
 /* The options of longer inputs: two files, weights, packing, order, masks. */
 static void draw_more(struct fuzz_input *in, struct eng_loader_options *options,
                       unsigned weights[2])
@@ -512,6 +531,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *const paths[2] = {files[0].path, files[1].path};
     options.files = paths;
     options.weights = n.weights;
+    options.lender = open_lender(&options);
     for (size_t i = 0; i < n.record_count; i++) {
         make_document(&options, tokenizer, &contents[i], &n.documents[i]);
     }

@@ -20,6 +20,7 @@ struct token {
 };
 static struct token tokens[TOKENS_MAX];
 static size_t token_count;
+static const struct token *of_byte[256]; /* tokens of one byte, NULL = none */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -79,6 +80,9 @@ static bool read_rank(const char *text, size_t size, int32_t *out)
 
 static const struct token *find(const char *bytes, size_t size)
 {
+    if (size == 1) {
+        return of_byte[(unsigned char)*bytes];
+    }
     for (size_t i = 0; i < token_count; i++) {
         if (tokens[i].size == size && memcmp(tokens[i].bytes, bytes, size) == 0) {
             return &tokens[i];
@@ -101,7 +105,11 @@ static bool add_line(const char *line, size_t size)
             return false;
         }
     }
-    tokens[token_count++] = token;
+    tokens[token_count] = token;
+    if (token.size == 1) {
+        of_byte[(unsigned char)*token.bytes] = &tokens[token_count];
+    }
+    token_count++;
     return true;
 }
 
@@ -109,6 +117,7 @@ static bool add_line(const char *line, size_t size)
 static bool read_by_definition(const char *bytes, size_t size)
 {
     token_count = 0;
+    memset(of_byte, 0, sizeof of_byte);
     for (size_t at = 0; at < size;) {
         const char *const end = memchr(bytes + at, '\n', size - at);
         const size_t length = end == NULL ? size - at : (size_t)(end - bytes) - at;

@@ -1,6 +1,6 @@
 /* Truncation, labels and packing of drawn documents against a naive version of corpus/RECIPE.md.
- * The input draws context, rule, then documents as lengths and masks. Called by libFuzzer and
- * replay_main.c. */
+ * The input draws context, rule or wrapping, then documents as lengths and masks. Called by
+ * libFuzzer and replay_main.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,14 +63,16 @@ struct naive {
     int used, documents;
 };
 
-static void place_by_definition(struct naive *row, const struct document *d)
+/* The tokens from .. end - 1 of a document; the label of the last one may stand in another row. */
+static void place_by_definition(struct naive *row, const struct document *d, size_t from,
+                                size_t end)
 {
     const int first = row->used;
-    for (size_t i = 0; i < d->count; i++) {
+    for (size_t i = from; i < end; i++) {
         const int c = row->used++;
         row->ids[c] = d->ids[i];
         row->labels[c] = i + 1 < d->count && d->supervised[i + 1] ? d->ids[i + 1] : -100;
-        row->positions[c] = (int32_t)i;
+        row->positions[c] = (int32_t)(i - from);
         row->segments[c] = row->documents;
         row->first[c] = first;
     }
@@ -179,38 +181,69 @@ static void check_marks(struct fuzz_input *in)
     }
 }
 
+/* Wrapped packing: a document goes on in the next row. */
+static void place_wrapped(struct eng_row *row, struct naive *wanted, const struct document *d)
+{
+    for (size_t from = 0; from < d->count;) {
+        const size_t left = (size_t)(row->context - wanted->used);
+        const size_t count = d->count - from < left ? d->count - from : left;
+        eng_packing_place(row, &(struct eng_piece){.ids = d->ids,
+                                                   .supervised = d->supervised,
+                                                   .first = from,
+                                                   .count = count,
+                                                   .total = d->count});
+        place_by_definition(wanted, d, from, from + count);
+        from += count;
+        if (wanted->used == row->context) {
+            finish_row(row, wanted);
+        }
+    }
+}
+
+/* Cut to a row, or left out. */
+static void place_cut(struct eng_row *row, struct naive *wanted, const struct document *drawn,
+                      enum eng_truncate rule)
+{
+    const size_t context = (size_t)row->context;
+    const struct eng_cut cut = eng_packing_cut(drawn->count, context, rule);
+    struct document d = *drawn;
+    cut_by_definition(&d, context, rule);
+    fuzz_require(cut.count == d.count);
+    fuzz_require(cut.first + cut.count <= drawn->count);
+    fuzz_require(memcmp(drawn->ids + cut.first, d.ids, d.count * sizeof *d.ids) == 0);
+    const uint8_t *const supervised = drawn->supervised + cut.first;
+    fuzz_require(eng_packing_has_label(supervised, cut.count) == learns_by_definition(&d));
+    if (!learns_by_definition(&d)) {
+        return;
+    }
+    const bool fits = (int)d.count <= row->context - wanted->used;
+    fuzz_require(eng_packing_fits(row, cut.count) == fits);
+    if (!fits) {
+        finish_row(row, wanted);
+    }
+    eng_packing_place(row, &(struct eng_piece){.ids = drawn->ids + cut.first,
+                                               .supervised = supervised,
+                                               .count = cut.count,
+                                               .total = cut.count});
+    place_by_definition(wanted, &d, 0, d.count);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = {data, data + size};
     const int context = fuzz_between(&in, 2, CONTEXT_MAX);
-    const enum eng_truncate rule = (enum eng_truncate)(fuzz_byte(&in) % 3);
+    const unsigned choice = fuzz_byte(&in); /* 0x80: wrapped, else the rule of cutting */
     check_marks(&in);
     struct eng_row row = make_row(context);
     struct naive wanted = {.used = 0};
     struct document drawn;
     eng_packing_begin(&row);
     while (draw_document(&in, &drawn)) {
-        const struct eng_cut cut = eng_packing_cut(drawn.count, (size_t)context, rule);
-        struct document d = drawn;
-        cut_by_definition(&d, (size_t)context, rule);
-        fuzz_require(cut.count == d.count);
-        fuzz_require(cut.first + cut.count <= drawn.count);
-        fuzz_require(memcmp(drawn.ids + cut.first, d.ids, d.count * sizeof *d.ids) == 0);
-        const uint8_t *const supervised = drawn.supervised + cut.first;
-        fuzz_require(eng_packing_has_label(supervised, cut.count) == learns_by_definition(&d));
-        if (!learns_by_definition(&d)) {
-            continue;
+        if ((choice & 0x80) != 0) {
+            place_wrapped(&row, &wanted, &drawn);
+        } else {
+            place_cut(&row, &wanted, &drawn, (enum eng_truncate)(choice % 3));
         }
-        const bool fits = (int)d.count <= context - wanted.used;
-        fuzz_require(eng_packing_fits(&row, cut.count) == fits);
-        if (!fits) {
-            finish_row(&row, &wanted);
-        }
-        eng_packing_place(&row, &(struct eng_piece){.ids = drawn.ids + cut.first,
-                                                    .supervised = supervised,
-                                                    .count = cut.count,
-                                                    .total = cut.count});
-        place_by_definition(&wanted, &d);
     }
     finish_row(&row, &wanted);
     free_row(&row);
