@@ -118,10 +118,35 @@ static enum har_status check_ranges(const char *path, const struct raw_recipe *r
     return HAR_OK;
 }
 
-/* Templates stand beside the recipe's folder; recipes kept elsewhere use the source tree's. */
+static bool ends_in(const char *text, size_t size, const char *ending)
+{
+    const size_t length = strlen(ending);
+    return size > length && memcmp(text + size - length, ending, length) == 0;
+}
+
+/* How many bytes of `name` are the path of a template, behind which #NAME may choose one of several
+ * in a JSON file; 0: it is no path. */
+static size_t template_path_size(const char *name)
+{
+    const char *const mark = strrchr(name, '#');
+    const size_t size = strlen(name);
+    if (ends_in(name, size, ".jinja") || ends_in(name, size, ".json")) {
+        return size;
+    }
+    return mark != NULL && ends_in(name, (size_t)(mark - name), ".json") &&
+                   strchr(mark, '/') == NULL
+               ? (size_t)(mark - name)
+               : 0;
+}
+
+/* A path is relative to the recipe. Templates with a name stand beside the recipe's folder; recipes
+ * kept elsewhere use the source tree's. */
 static char *find_template(const char *path, const char *name)
 {
     char *layout = NULL;
+    if (template_path_size(name) > 0) {
+        return har_yaml_resolve(path, name);
+    }
     if (asprintf(&layout, "../templates/%s.jinja", name) < 0) {
         return NULL;
     }
@@ -199,6 +224,34 @@ static enum har_status hash_named(void *context, const char *value, struct har_e
     return status;
 }
 
+/* The file of a template and the special tokens beside it. A layout's file may be missing, for the
+ * trainer has it built in. */
+static enum har_status hash_template(struct har_recipe *recipe, struct har_error *error)
+{
+    const bool by_path = template_path_size(recipe->template_name) > 0;
+    char *const file = strdup(recipe->template_path);
+    char *const beside = har_yaml_resolve(recipe->template_path, "tokenizer_config.json");
+    enum har_status status = HAR_OK;
+    if (file == NULL || beside == NULL) {
+        status = har_fail(error, HAR_EMEMORY, "%s: no memory", recipe->path);
+        goto done;
+    }
+    if (by_path) {
+        file[template_path_size(file)] = '\0';
+        status = require_one(file, error);
+    }
+    if (status == HAR_OK && access(file, R_OK) == 0) {
+        status = har_hash_file(file, &recipe->inputs_hash, error);
+    }
+    if (status == HAR_OK && access(beside, R_OK) == 0) {
+        status = har_hash_file(beside, &recipe->inputs_hash, error);
+    }
+done:
+    free(file);
+    free(beside);
+    return status;
+}
+
 /* Everything a run can read: the recipe, its template, and whatever else its values name, known to
  * this program or not. A changed template must not find the references of the old one. */
 static enum har_status hash_inputs(struct har_recipe *recipe, struct har_error *error)
@@ -209,8 +262,8 @@ static enum har_status hash_inputs(struct har_recipe *recipe, struct har_error *
     if (status == HAR_OK) {
         status = require(recipe, error);
     }
-    if (status == HAR_OK && access(recipe->template_path, R_OK) == 0) {
-        status = har_hash_file(recipe->template_path, &recipe->inputs_hash, error);
+    if (status == HAR_OK) {
+        status = hash_template(recipe, error);
     }
     if (status == HAR_OK) {
         status = har_yaml_each_value(recipe->path, hash_named, recipe, error);

@@ -13,7 +13,7 @@ struct har_recipe {
     char *name;
     char *tokenizer; /* paths below are resolved */
     char *template_name;
-    char *template_path;
+    char *template_path; /* of a template among several, with #NAME behind */
     char *mask;
     char *format;       /* of the data files */
     bool checks_prefix; /* the text stage is to look at prompts */

@@ -75,13 +75,42 @@ enum eng_status eng_documents_check(struct eng_documents *documents, struct eng_
     return eng_data_files_scan(documents->files, parse_line, documents, error);
 }
 
+static size_t answer_count(const struct eng_conversation *chat)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < chat->message_count; i++) {
+        count += chat->messages[i].role == ENG_ROLE_ASSISTANT;
+    }
+    return count;
+}
+
+/* Whether an answer before the last holds the end of a think block. */
+static bool reasons_early(const struct eng_conversation *chat)
+{
+    static const char end[] = "</think>";
+    for (size_t i = 0; i + 1 < chat->message_count; i++) {
+        const struct eng_message *const m = &chat->messages[i];
+        if (m->role == ENG_ROLE_ASSISTANT && m->content.bytes != NULL &&
+            memmem(m->content.bytes, m->content.size, end, sizeof end - 1) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static uint64_t chat_features(const struct eng_documents *d)
 {
     const struct eng_conversation *const chat = &d->conversation;
     const bool system = chat->messages[0].role == ENG_ROLE_SYSTEM;
     uint64_t features = system ? ENG_FEATURE_system : ENG_FEATURE_no_system;
-    if (chat->message_count - (system ? 1 : 0) > 2) {
+    if (answer_count(chat) > 1) {
         features |= ENG_FEATURE_multi_turn;
+    }
+    if (chat->tools.bytes != NULL) {
+        features |= ENG_FEATURE_tools;
+    }
+    if (reasons_early(chat)) {
+        features |= ENG_FEATURE_reasoning;
     }
     if (chat->added_input) {
         features |= ENG_FEATURE_alpaca_input;
@@ -94,6 +123,9 @@ static uint64_t chat_features(const struct eng_documents *d)
     }
     for (size_t i = 0; i < chat->message_count; i++) {
         const struct eng_text content = chat->messages[i].content;
+        if (content.bytes == NULL) {
+            continue;
+        }
         if (eng_text_has_edge_space(content)) {
             features |= ENG_FEATURE_edge_space;
         }
@@ -141,13 +173,14 @@ static enum eng_status answers_are_prefixes(struct eng_documents *d, bool *holds
                                             struct eng_error *error)
 {
     const struct eng_conversation *const chat = &d->conversation;
+    const struct eng_extras extras = eng_conversation_extras(chat);
     *holds = true;
     for (size_t i = 0; *holds && i + 1 < chat->message_count; i++) {
         if (chat->messages[i].role != ENG_ROLE_ASSISTANT) {
             continue;
         }
         const enum eng_status status =
-            eng_template_render(d->template, chat->messages, i + 1, &d->part, error);
+            eng_template_render(d->template, chat->messages, i + 1, &extras, &d->part, error);
         if (status == ENG_EHOSTMEM) {
             return status;
         }
@@ -254,8 +287,9 @@ static enum eng_status encode(struct eng_documents *d, struct eng_document *out,
 {
     const struct eng_conversation *const chat = &d->conversation;
     const unsigned before = eng_memory_enter(d->memory, ENG_COMPONENT_text);
-    enum eng_status status =
-        eng_template_render(d->template, chat->messages, chat->message_count, &d->rendered, cause);
+    const struct eng_extras extras = eng_conversation_extras(chat);
+    enum eng_status status = eng_template_render(d->template, chat->messages, chat->message_count,
+                                                 &extras, &d->rendered, cause);
     if (status == ENG_OK) {
         out->text_hash = eng_fnv1a(d->rendered.bytes, d->rendered.size);
         status = eng_tokenizer_encode(d->tokenizer, &d->rendered, &d->tokens, cause);

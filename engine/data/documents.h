@@ -14,9 +14,6 @@
 #include "text_encode.h"
 #include "tokenizer.h"
 
-/* Why a document is not placed. */
-enum eng_skip { ENG_SKIP_NOT, ENG_SKIP_TOO_LONG, ENG_SKIP_UNLEARNED, ENG_SKIP_PREFIX };
-
 struct eng_document {
     const char *id;
     const int32_t *ids;        /* count of them, after truncation */

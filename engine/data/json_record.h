@@ -15,6 +15,9 @@
 struct eng_conversation {
     struct eng_message *messages;
     size_t message_count, message_capacity;
+    struct eng_message_extra *extra; /* of each message, when extra_count is not 0 */
+    size_t extra_count, extra_capacity;
+    struct eng_text tools, documents; /* JSON; bytes is NULL: none */
     struct eng_text id; /* bytes is NULL when the record has none */
     bool added_input;   /* Alpaca: an input that is not empty */
     struct eng_json_memory memory;
@@ -26,4 +29,6 @@ struct eng_conversation {
  * sources. */
 ENG_CHECKED enum eng_status eng_record_parse(enum eng_format format, const char *line, size_t size,
                                              struct eng_conversation *out, struct eng_error *cause);
+/* What a parsed record has besides messages; borrows from it. */
+struct eng_extras eng_conversation_extras(const struct eng_conversation *conversation);
 void eng_conversation_fini(struct eng_conversation *conversation);

@@ -11,6 +11,12 @@
 #include "loader_state.h"
 #include "packing.h"
 
+const char *const eng_skip_words[ENG_SKIP_COUNT] = {
+#define ENG_ROW_(name, word) [ENG_SKIP_##name] = word,
+    ENG_SKIPS(ENG_ROW_)
+#undef ENG_ROW_
+};
+
 /* ---- the stream ---- */
 
 /* Items of a pass; without shuffling every record once. */
@@ -42,16 +48,18 @@ static size_t current_record(eng_loader *loader)
 static enum eng_status note_skipped(eng_loader *loader, const struct eng_document *document,
                                     struct eng_error *error)
 {
-    struct eng_skipped_id *const skipped = eng_grown(loader->skipped, &loader->skipped_capacity,
-                                                     loader->skipped_count + 1, sizeof *skipped);
+    struct eng_step_batch *const batch = &loader->batch;
+    struct eng_skipped *const skipped = eng_grown(loader->skipped, &loader->skipped_capacity,
+                                                  batch->skipped_count + 1, sizeof *skipped);
     if (skipped == NULL) {
         return eng_fail(error, ENG_EHOSTMEM, "no memory for the list of skipped records");
     }
     loader->skipped = skipped;
-    strcpy(skipped[loader->skipped_count++].text, document->id);
-    loader->batch.features |= ENG_FEATURE_skipped;
+    strcpy(skipped[batch->skipped_count].id, document->id);
+    skipped[batch->skipped_count++].reason = document->skip;
+    batch->features |= ENG_FEATURE_skipped;
     if (document->skip == ENG_SKIP_PREFIX) {
-        loader->batch.features |= ENG_FEATURE_prefix_broken;
+        batch->features |= ENG_FEATURE_prefix_broken;
     }
     return ENG_OK;
 }
@@ -214,27 +222,16 @@ static enum eng_status fill_rows(eng_loader *loader, struct eng_error *error)
 
 /* ---- steps ---- */
 
-static enum eng_status finish_step(eng_loader *loader, struct eng_error *error)
+static void finish_step(eng_loader *loader)
 {
     struct eng_step_batch *const batch = &loader->batch;
-    const char **const ids = eng_grown(loader->skipped_ids, &loader->skipped_id_capacity,
-                                       loader->skipped_count + 1, sizeof *ids);
-    if (ids == NULL) {
-        return eng_fail(error, ENG_EHOSTMEM, "no memory for the list of skipped records");
-    }
-    loader->skipped_ids = ids;
-    for (size_t i = 0; i < loader->skipped_count; i++) {
-        ids[i] = loader->skipped[i].text;
-    }
     for (int m = 1; m < batch->micro_count; m++) {
         if (batch->micro_supervised[m] != batch->micro_supervised[0]) {
             batch->features |= ENG_FEATURE_accum_unequal;
         }
     }
-    batch->skipped = ids;
-    batch->skipped_count = loader->skipped_count;
+    batch->skipped = loader->skipped;
     batch->records = loader->records;
-    return ENG_OK;
 }
 
 /* Padding and labels of a filled row. */
@@ -255,7 +252,7 @@ static enum eng_status make_step(eng_loader *loader, struct eng_error *error)
 {
     struct eng_step_batch *const batch = &loader->batch;
     batch->supervised = batch->rows_filled = 0;
-    batch->record_count = loader->skipped_count = 0;
+    batch->record_count = batch->skipped_count = 0;
     batch->features = loader->standing_features;
     enum eng_status status = fill_rows(loader, error);
     for (int m = 0; status == ENG_OK && m < batch->micro_count; m++) {
@@ -265,7 +262,10 @@ static enum eng_status make_step(eng_loader *loader, struct eng_error *error)
         }
     }
     FAULT(loader_step_end, (void)0);
-    return status == ENG_OK ? finish_step(loader, error) : status;
+    if (status == ENG_OK) {
+        finish_step(loader);
+    }
+    return status;
 }
 
 enum eng_status eng_loader_next(eng_loader *loader, const struct eng_step_batch **out,

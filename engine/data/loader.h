@@ -26,6 +26,17 @@ enum eng_order { ENG_ORDER_PERMUTATION, ENG_ORDER_CIPHER };
 /* What becomes of a document that breaks a rule. */
 enum eng_breach { ENG_BREACH_IGNORE, ENG_BREACH_SKIP, ENG_BREACH_ERROR };
 
+/* Why a document is not placed. The words stand in the trace. */
+#define ENG_SKIPS(X) X(TOO_LONG, "too_long") X(UNLEARNED, "unlearned") X(PREFIX, "prefix")
+enum eng_skip {
+    ENG_SKIP_NOT,
+#define ENG_ROW_(name, word) ENG_SKIP_##name,
+    ENG_SKIPS(ENG_ROW_)
+#undef ENG_ROW_
+        ENG_SKIP_COUNT
+};
+extern const char *const eng_skip_words[ENG_SKIP_COUNT]; /* of NOT: NULL */
+
 struct eng_loader_options {
     const char *const *files; /* JSON Lines, plain, gzip or zstd; concatenated */
     const unsigned *weights;  /* as many; NULL = all 1 */
@@ -60,6 +71,12 @@ struct eng_record {
     int count;            /* tokens placed */
 };
 
+/* A record that was read and not placed. */
+struct eng_skipped {
+    char id[128];
+    enum eng_skip reason;
+};
+
 /* The place in the stream of documents: next document not yet placed, or not to its end. */
 struct eng_position {
     uint64_t epoch;
@@ -81,7 +98,7 @@ struct eng_step_batch {
     int rows_filled;       /* < micro_count * rows only at the end of an unshuffled pass */
     const struct eng_record *records; /* in the order of the stream */
     size_t record_count;
-    const char *const *skipped; /* ids */
+    const struct eng_skipped *skipped;
     size_t skipped_count;
     uint64_t features; /* ENG_FEATURE_* seen in this step */
 };

@@ -208,7 +208,6 @@ void eng_loader_close(eng_loader *loader)
         free(loader->batch.micro_supervised);
         free(loader->records);
         free(loader->skipped);
-        free(loader->skipped_ids);
         free(loader);
     }
 }

@@ -8,10 +8,6 @@
 #include "order.h"
 #include "tokenizer.h"
 
-struct eng_skipped_id {
-    char text[128];
-};
-
 struct eng_loader {
     const struct eng_memory *memory;
     struct eng_data_files files;
@@ -31,8 +27,6 @@ struct eng_loader {
     size_t row_count;
     struct eng_record *records;
     size_t record_capacity;
-    struct eng_skipped_id *skipped;
-    size_t skipped_count, skipped_capacity;
-    const char **skipped_ids;
-    size_t skipped_id_capacity;
+    struct eng_skipped *skipped;
+    size_t skipped_capacity;
 };

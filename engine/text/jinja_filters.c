@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fault.h"
 #include "jinja_filters.h"
 #include "jinja_run.h"
 
@@ -164,8 +165,10 @@ static struct jv f_tojson(struct jinja_render_state *r, struct jv v, const struc
     struct jinja_json how = {.indent = jv_none(),
                              .item_separator = eng_jinja_literal(", "),
                              .key_separator = eng_jinja_literal(": ")};
-    how.ensure_ascii = a[0].type != J_MISSING && eng_jinja_truth(r->m, a[0]);
-    how.sort_keys = a[3].type != J_MISSING && eng_jinja_truth(r->m, a[3]);
+    const bool ensure_ascii = a[0].type != J_MISSING && eng_jinja_truth(r->m, a[0]);
+    const bool sort_keys = a[3].type != J_MISSING && eng_jinja_truth(r->m, a[3]);
+    how.ensure_ascii = FAULT(tojson_ascii, ensure_ascii);
+    how.sort_keys = FAULT(tojson_sort, sort_keys);
     if (a[1].type != J_MISSING && a[1].type != J_NONE) {
         how.indent = a[1].type == J_BOOL ? jv_int(a[1].as.b) : a[1];
         how.item_separator = eng_jinja_literal(",");

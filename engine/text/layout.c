@@ -199,6 +199,22 @@ const struct eng_message *eng_layout_system(const struct eng_message *messages, 
     return FAULT(layout_system, has_system ? messages : NULL);
 }
 
+/* A content behind its think block; right only in a fault. */
+__attribute__((unused)) static struct eng_text without_reasoning(struct eng_text content)
+{
+    static const char end[] = "</think>";
+    const char *at = content.bytes;
+    const char *const stop = content.bytes == NULL ? NULL : content.bytes + content.size;
+    for (const char *found = at; found != NULL; at = found == NULL ? at : found) {
+        found = memmem(at, (size_t)(stop - at), end, sizeof end - 1);
+        found = found == NULL ? NULL : found + sizeof end - 1;
+    }
+    while (at != content.bytes && at < stop && *at == '\n') {
+        at++;
+    }
+    return (struct eng_text){at, (size_t)(stop - at)};
+}
+
 struct eng_text eng_layout_turn(const struct eng_message *messages, size_t count, size_t i)
 {
     (void)count;
@@ -221,7 +237,7 @@ enum eng_status eng_layout_render(enum eng_layout layout, const struct eng_messa
     const struct eng_message *system = eng_layout_system(messages, count, &room);
     const char *const added = ""; /* the tokenizer adds nothing of its own */
     put_literal(out, FAULT(layout_bos, added));
-    put_literal(out, shape->start);
+    put_literal(out, FAULT(layout_start, shape->start));
     if (system != NULL && !shape->system_in_user) {
         put_system(out, shape, system->content);
         system = NULL;

@@ -11,6 +11,7 @@
 #include "eng_features.h"
 #include "fault.h"
 #include "jinja.h"
+#include "jinja_json.h"
 #include "layout_parts.h"
 #include "template_file.h"
 
@@ -35,8 +36,11 @@ static enum eng_status open_file(eng_template *t, const char *name, struct eng_e
     struct eng_jinja_limits limits = eng_jinja_usual_limits;
     limits.now_ms = now_ms;
     enum eng_status status = eng_template_file_read(name, &t->file, error);
+    char label[512]; /* lines of a template in a configuration are not those of the file */
+    const bool jinja = name[eng_template_path_size(name) - 1] == 'a';
+    snprintf(label, sizeof label, "%s%s", name, jinja ? "" : ": chat_template");
     if (status == ENG_OK) {
-        status = eng_jinja_parse(name, t->file.source, t->file.size, &t->jinja, error);
+        status = eng_jinja_parse(label, t->file.source, t->file.size, &t->jinja, error);
     }
     return status == ENG_OK ? eng_jinja_init(&t->renderer, &limits, error) : status;
 }
@@ -68,6 +72,10 @@ char *eng_template_locate(const char *recipe_path, const char *name)
     char *path = NULL;
     if (eng_layout_find(name, &layout, &unknown) == ENG_OK) {
         return strdup(name);
+    }
+    if (eng_template_is_file(name)) {
+        return asprintf(&path, "%.*s%s", name[0] == '/' ? 0 : folder, recipe_path, name) < 0 ? NULL
+                                                                                             : path;
     }
     if (asprintf(&path, "%.*s../templates/%s.jinja", folder, recipe_path, name) < 0) {
         return NULL;
@@ -110,51 +118,127 @@ const char *eng_template_end_of_turn(const eng_template *template)
 
 /* ---- one render */
 
-static struct jv message_value(struct jmem *m, const char *role, struct eng_text content)
+/* A chat to render. */
+struct chat {
+    const struct eng_message *messages;
+    size_t count;
+    const struct eng_extras *extras;
+};
+
+static const struct eng_message_extra no_extra;
+
+static const struct eng_message_extra *extra_of(const struct chat *chat, size_t i)
 {
-    const struct jv dict = eng_jinja_dict(m, 2);
+    return chat->extras->messages == NULL ? &no_extra : &chat->extras->messages[i];
+}
+
+static void set_text(struct jmem *m, struct jv dict, const char *key, struct eng_text text)
+{
+    if (text.bytes != NULL) {
+        eng_jinja_set(m, dict, eng_jinja_literal(key), jv_str(text.bytes, text.size, JS_CONTENT));
+    }
+}
+
+/* The value of a JSON text that the caller has checked but for its numbers; none without one. */
+static struct jv json_value(struct jmem *m, const char *name, struct eng_text text)
+{
+    json_error_t cause;
+    if (text.bytes == NULL) {
+        return jv_none();
+    }
+    json_t *const json = json_loadb(text.bytes, text.size, JSON_ALLOW_NUL, &cause);
+    if (json == NULL) {
+        eng_jinja_fail(m, "%s: %.150s", name, cause.text);
+        return jv_none();
+    }
+    const struct jv value = eng_jinja_from_json(m, json, JS_CONTENT);
+    json_decref(json);
+    return value;
+}
+
+/* Calls whose arguments are texts of JSON; right only in a fault. */
+__attribute__((unused)) static struct jv with_text_arguments(struct jmem *m, struct jv calls)
+{
+    const struct jinja_json how = {.indent = jv_none(),
+                                   .item_separator = eng_jinja_literal(", "),
+                                   .key_separator = eng_jinja_literal(": ")};
+    for (size_t i = 0; calls.type == J_LIST && i < calls.as.list->count; i++) {
+        const struct jv *const function =
+            eng_jinja_get_text(calls.as.list->items[i].as.dict, "function", 8);
+        const struct jv *const arguments =
+            function == NULL || function->type != J_DICT
+                ? NULL
+                : eng_jinja_get_text(function->as.dict, "arguments", 9);
+        if (arguments != NULL && arguments->type != J_STR) {
+            eng_jinja_set(m, *function, eng_jinja_literal("arguments"),
+                          eng_jinja_json(m, *arguments, &how));
+        }
+    }
+    return calls;
+}
+
+static struct jv message_value(struct jmem *m, const char *role, struct eng_text content,
+                               const struct eng_message_extra *extra)
+{
+    const struct jv dict = eng_jinja_dict(m, 4);
     eng_jinja_set(m, dict, eng_jinja_literal("role"), eng_jinja_literal(role));
-    eng_jinja_set(m, dict, eng_jinja_literal("content"),
-                  jv_str(content.bytes == NULL ? "" : content.bytes, content.size, JS_CONTENT));
+    if (content.bytes == NULL) {
+        eng_jinja_set(m, dict, eng_jinja_literal("content"), jv_none());
+    }
+    set_text(m, dict, "content", content);
+    set_text(m, dict, "reasoning_content", extra->reasoning_content);
+    if (extra->tool_calls.bytes != NULL) {
+        eng_jinja_set(m, dict, eng_jinja_literal("tool_calls"),
+                      FAULT(template_calls, json_value(m, "tool_calls", extra->tool_calls)));
+    }
+    set_text(m, dict, "tool_call_id", extra->tool_call_id);
+    set_text(m, dict, "name", extra->name);
     return dict;
 }
 
 /* The contents as the template gets them: one that trims gets them as they are. */
 static struct eng_text given(const eng_template *t, struct eng_text content)
 {
-    return eng_jinja_trims(t->jinja) ? content : eng_layout_edges(content, false);
+    return content.bytes == NULL || eng_jinja_trims(t->jinja) ? content
+                                                              : eng_layout_edges(content, false);
 }
 
-static struct jv messages_value(eng_template *t, const struct eng_message *messages, size_t count,
-                                size_t total)
+/* The first `count` messages. */
+static struct jv messages_value(eng_template *t, const struct chat *chat, size_t count)
 {
+    static const char *const roles[] = {[ENG_ROLE_SYSTEM] = "system",
+                                        [ENG_ROLE_USER] = "user",
+                                        [ENG_ROLE_ASSISTANT] = "assistant",
+                                        [ENG_ROLE_TOOL] = "tool"};
     struct jmem *const m = &t->renderer.mem;
     const struct jv list = eng_jinja_list(m, J_LIST, count + 1);
+    const struct eng_message *const messages = chat->messages;
     const bool has_system = count > 0 && messages[0].role == ENG_ROLE_SYSTEM;
     struct eng_message room;
     const struct eng_message *const system = eng_layout_system(messages, count, &room);
     if (system != NULL) {
-        eng_jinja_append(m, list, message_value(m, "system", given(t, system->content)));
+        const struct eng_message_extra *const extra = has_system ? extra_of(chat, 0) : &no_extra;
+        eng_jinja_append(m, list, message_value(m, "system", given(t, system->content), extra));
     }
     for (size_t i = has_system ? 1 : 0; i < count; i++) {
-        const char *const role = messages[i].role == ENG_ROLE_ASSISTANT ? "assistant" : "user";
-        const struct eng_text content = eng_layout_turn(messages, total, i);
-        eng_jinja_append(m, list, message_value(m, role, given(t, content)));
+        const struct eng_text content = eng_layout_turn(messages, chat->count, i);
+        const char *const role = FAULT(template_role, roles[messages[i].role]);
+        eng_jinja_append(m, list, message_value(m, role, given(t, content), extra_of(chat, i)));
     }
     return list;
 }
 
-/* Renders the first `count` of `total` messages. */
-static enum eng_status render_part(eng_template *t, const struct eng_message *messages,
-                                   size_t count, size_t total, bool prompt,
-                                   const struct jbuf **text, struct eng_error *error)
+/* Renders the first `count` messages. */
+static enum eng_status render_part(eng_template *t, const struct chat *chat, size_t count,
+                                   bool prompt, const struct jbuf **text, struct eng_error *error)
 {
     struct eng_jinja_renderer *const r = &t->renderer;
     eng_jinja_begin(r);
     r->clock = FAULT(template_clock, JINJA_CLOCK);
-    eng_jinja_variable(r, "messages", messages_value(t, messages, count, total));
-    eng_jinja_variable(r, "tools", jv_none());
-    eng_jinja_variable(r, "documents", jv_none());
+    eng_jinja_variable(r, "messages", messages_value(t, chat, count));
+    const struct eng_text tools = FAULT(template_tools, chat->extras->tools);
+    eng_jinja_variable(r, "tools", json_value(&r->mem, "tools", tools));
+    eng_jinja_variable(r, "documents", json_value(&r->mem, "documents", chat->extras->documents));
     eng_jinja_variable(r, "add_generation_prompt", jv_bool(prompt));
     for (size_t i = 0; i < ENG_SPECIAL_COUNT; i++) {
         if (t->file.tokens[i] != NULL) {
@@ -232,12 +316,12 @@ static enum eng_status take_marked(struct eng_rendered *out, const struct jbuf *
 }
 
 /* The size of the rendering of the first messages, which must begin `whole`. */
-static enum eng_status prefix_size(eng_template *t, const struct eng_message *messages,
-                                   size_t count, size_t total, bool prompt,
-                                   const struct jbuf *whole, size_t *size, struct eng_error *error)
+static enum eng_status prefix_size(eng_template *t, const struct chat *chat, size_t count,
+                                   bool prompt, const struct jbuf *whole, size_t *size,
+                                   struct eng_error *error)
 {
     const struct jbuf *part = NULL;
-    const enum eng_status status = render_part(t, messages, count, total, prompt, &part, error);
+    const enum eng_status status = render_part(t, chat, count, prompt, &part, error);
     if (status != ENG_OK) {
         return status;
     }
@@ -253,21 +337,20 @@ static enum eng_status prefix_size(eng_template *t, const struct eng_message *me
 }
 
 /* Answers by rendering the chat up to each of them. `whole` is a copy that outlives renders. */
-static enum eng_status take_by_prefix(eng_template *t, const struct eng_message *messages,
-                                      size_t count, const struct jbuf *whole,
-                                      struct eng_rendered *out, struct eng_error *error)
+static enum eng_status take_by_prefix(eng_template *t, const struct chat *chat,
+                                      const struct jbuf *whole, struct eng_rendered *out,
+                                      struct eng_error *error)
 {
     size_t at = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < chat->count; i++) {
         struct eng_span answer = {0, whole->size};
-        if (messages[i].role != ENG_ROLE_ASSISTANT) {
+        if (chat->messages[i].role != ENG_ROLE_ASSISTANT) {
             continue;
         }
         const bool prompt = FAULT(template_prompt, true);
-        enum eng_status status =
-            prefix_size(t, messages, i, count, prompt, whole, &answer.start, error);
-        if (status == ENG_OK && i + 1 < count) {
-            status = prefix_size(t, messages, i + 1, count, false, whole, &answer.end, error);
+        enum eng_status status = prefix_size(t, chat, i, prompt, whole, &answer.start, error);
+        if (status == ENG_OK && i + 1 < chat->count) {
+            status = prefix_size(t, chat, i + 1, false, whole, &answer.end, error);
         }
         if (status == ENG_OK && (answer.start < at || answer.end < answer.start)) {
             status = eng_fail(error, ENG_EINPUT, "the answer of message %zu has no place", i + 1);
@@ -300,11 +383,11 @@ static struct jbuf kept(const struct jbuf *text)
     return copy;
 }
 
-static enum eng_status render_file(eng_template *t, const struct eng_message *messages,
-                                   size_t count, struct eng_rendered *out, struct eng_error *error)
+static enum eng_status render_file(eng_template *t, const struct chat *chat,
+                                   struct eng_rendered *out, struct eng_error *error)
 {
     const struct jbuf *text = NULL;
-    enum eng_status status = render_part(t, messages, count, count, false, &text, error);
+    enum eng_status status = render_part(t, chat, chat->count, false, &text, error);
     if (status != ENG_OK) {
         return status;
     }
@@ -316,7 +399,7 @@ static enum eng_status render_file(eng_template *t, const struct eng_message *me
         struct jbuf whole = kept(text);
         status = whole.bytes == NULL
                      ? eng_fail(error, ENG_EHOSTMEM, "no memory for a rendered chat")
-                     : take_by_prefix(t, messages, count, &whole, out, error);
+                     : take_by_prefix(t, chat, &whole, out, error);
         free(whole.bytes);
         free(whole.marks);
     }
@@ -325,10 +408,55 @@ static enum eng_status render_file(eng_template *t, const struct eng_message *me
                : status;
 }
 
-enum eng_status eng_template_render(eng_template *template, const struct eng_message *messages,
-                                    size_t count, struct eng_rendered *out, struct eng_error *error)
+/* What a chat has must be a word of the template's text; layouts have none of these words. */
+static enum eng_status require_word(const eng_template *t, bool has, const char *word,
+                                    struct eng_error *error)
 {
+    const bool named = t->file.source != NULL &&
+                       memmem(t->file.source, t->file.size, word, strlen(word)) != NULL;
+    return !has || named
+               ? ENG_OK
+               : eng_fail(error, ENG_EINPUT,
+                          "the record has %s%s, which the template does not name",
+                          strcmp(word, "tool") == 0 ? "messages of role " : "", word);
+}
+
+static enum eng_status check_named(const eng_template *t, const struct chat *chat,
+                                   struct eng_error *error)
+{
+    bool tool = false, calls = false, reasoning = false;
+    for (size_t i = 0; i < chat->count; i++) {
+        const struct eng_message_extra *const extra = extra_of(chat, i);
+        tool |= chat->messages[i].role == ENG_ROLE_TOOL;
+        calls |= extra->tool_calls.bytes != NULL;
+        reasoning |= extra->reasoning_content.bytes != NULL;
+    }
+    const struct {
+        bool has;
+        const char *word;
+    } words[] = {{chat->extras->tools.bytes != NULL, "tools"},
+                 {chat->extras->documents.bytes != NULL, "documents"},
+                 {calls, "tool_calls"},
+                 {reasoning, "reasoning_content"},
+                 {tool, "tool"}};
+    enum eng_status status = ENG_OK;
+    for (size_t i = 0; status == ENG_OK && i < sizeof words / sizeof words[0]; i++) {
+        status = require_word(t, words[i].has, words[i].word, error);
+    }
+    return status;
+}
+
+enum eng_status eng_template_render(eng_template *template, const struct eng_message *messages,
+                                    size_t count, const struct eng_extras *extras,
+                                    struct eng_rendered *out, struct eng_error *error)
+{
+    static const struct eng_extras none;
+    const struct chat chat = {messages, count, extras == NULL ? &none : extras};
     const enum eng_layout layout = eng_layout_chosen(template->layout);
-    return layout == ENG_LAYOUT_COUNT ? render_file(template, messages, count, out, error)
+    const enum eng_status status = check_named(template, &chat, error);
+    if (status != ENG_OK) {
+        return status;
+    }
+    return layout == ENG_LAYOUT_COUNT ? render_file(template, &chat, out, error)
                                       : eng_layout_render(layout, messages, count, out, error);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FILE_BYTES_MAX = 16 << 20, PATH_BYTES_MAX = 4096 };
 
@@ -19,9 +20,17 @@ static bool ends_in(const char *name, size_t size, const char *ending)
     return size > length && memcmp(name + size - length, ending, length) == 0;
 }
 
+size_t eng_template_path_size(const char *name)
+{
+    const char *const mark = strrchr(name, '#');
+    const bool variant = mark != NULL && strchr(mark, '/') == NULL &&
+                         ends_in(name, (size_t)(mark - name), ".json");
+    return variant ? (size_t)(mark - name) : strlen(name);
+}
+
 bool eng_template_is_file(const char *name)
 {
-    const size_t size = strcspn(name, "#");
+    const size_t size = eng_template_path_size(name);
     return ends_in(name, size, ".jinja") || ends_in(name, size, ".json");
 }
 
@@ -48,84 +57,124 @@ static enum eng_status read_all(const char *path, char **out, size_t *size, stru
     return ENG_OK;
 }
 
-static enum eng_status read_json(const char *path, json_t **out, struct eng_error *error)
+/* A configuration: its bytes and what they say. */
+struct config {
+    const char *path;
+    char *bytes;
+    size_t size;
+    json_t *json;
+};
+
+static void close_config(struct config *config)
 {
-    char *bytes = NULL;
-    size_t size = 0;
+    json_decref(config->json);
+    free(config->bytes);
+}
+
+/* To be closed also after a failure. */
+static enum eng_status open_config(struct config *config, const char *path, struct eng_error *error)
+{
     json_error_t cause;
-    const enum eng_status status = read_all(path, &bytes, &size, error);
+    *config = (struct config){.path = path};
+    const enum eng_status status = read_all(path, &config->bytes, &config->size, error);
     if (status != ENG_OK) {
         return status;
     }
-    *out = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &cause);
-    free(bytes);
-    if (*out == NULL) {
+    config->json = json_loadb(config->bytes, config->size, JSON_REJECT_DUPLICATES, &cause);
+    if (config->json == NULL) {
         return eng_fail(error, ENG_EINPUT, "%s:%d: not JSON: %s", path, cause.line, cause.text);
     }
-    if (!json_is_object(*out)) {
-        json_decref(*out);
-        *out = NULL;
-        return eng_fail(error, ENG_EINPUT, "%s: not an object", path);
+    return json_is_object(config->json) ? ENG_OK
+                                        : eng_fail(error, ENG_EINPUT, "%s: not an object", path);
+}
+
+/* The line on which a key stands first, from 1. */
+static int line_of(const struct config *config, const char *key)
+{
+    char quoted[64];
+    const int length = snprintf(quoted, sizeof quoted, "\"%s\"", key);
+    const char *const at = memmem(config->bytes, config->size, quoted, (size_t)length);
+    int line = 1;
+    for (const char *c = config->bytes; at != NULL && c < at; c++) {
+        line += *c == '\n';
     }
-    return ENG_OK;
+    return line;
+}
+
+static enum eng_status refuse(const struct config *config, const char *key, const char *cause,
+                              struct eng_error *error)
+{
+    return eng_fail(error, ENG_EINPUT, "%s:%d: %s %s", config->path, line_of(config, key), key,
+                    cause);
 }
 
 /* A special token is a text or an object with its text as content; null is none. */
-static enum eng_status take_tokens(const char *path, const json_t *config,
-                                   struct eng_template_file *out, struct eng_error *error)
+static enum eng_status take_tokens(const struct config *config, struct eng_template_file *out,
+                                   struct eng_error *error)
 {
     for (size_t i = 0; i < ENG_SPECIAL_COUNT; i++) {
-        const json_t *token = json_object_get(config, eng_special_names[i]);
+        const json_t *token = json_object_get(config->json, eng_special_names[i]);
         if (token == NULL || json_is_null(token)) {
             continue;
         }
         token = json_is_object(token) ? json_object_get(token, "content") : token;
         if (!json_is_string(token)) {
-            return eng_fail(error, ENG_EINPUT, "%s: %s is no text", path, eng_special_names[i]);
+            return refuse(config, eng_special_names[i], "is no text", error);
         }
         out->tokens[i] = strdup(json_string_value(token));
         if (out->tokens[i] == NULL) {
-            return eng_fail(error, ENG_EHOSTMEM, "%s: no memory", path);
+            return eng_fail(error, ENG_EHOSTMEM, "%s: no memory", config->path);
         }
     }
     return ENG_OK;
 }
 
 /* The template called `name` among several, or the only one when name is NULL. */
-static const json_t *chosen(const json_t *templates, const char *name)
+static enum eng_status choose(const struct config *config, const char *name, const json_t **out,
+                              struct eng_error *error)
 {
-    if (json_is_string(templates)) {
-        return name == NULL ? templates : NULL;
+    static const char key[] = "chat_template";
+    const json_t *const templates = json_object_get(config->json, key);
+    *out = name == NULL && json_is_string(templates) ? templates : NULL;
+    if (templates != NULL && !json_is_string(templates) && !json_is_array(templates)) {
+        return refuse(config, key, "is neither a text nor a list of templates", error);
     }
     for (size_t i = 0; i < json_array_size(templates); i++) {
         const json_t *const item = json_array_get(templates, i);
         const char *const called = json_string_value(json_object_get(item, "name"));
-        if (called != NULL && strcmp(called, name == NULL ? "default" : name) == 0) {
-            return json_object_get(item, "template");
+        const json_t *const source = json_object_get(item, "template");
+        if (called == NULL || !json_is_string(source)) {
+            return refuse(config, key, "holds something that is no template with a name", error);
+        }
+        if (strcmp(called, name == NULL ? "default" : name) == 0) {
+            *out = source;
         }
     }
-    return NULL;
+    return *out != NULL
+               ? ENG_OK
+               : eng_fail(error, ENG_EINPUT, "%s: no chat_template%s%s", config->path,
+                          name == NULL && json_is_array(templates) ? " called default"
+                          : name == NULL                           ? ""
+                                                                   : " called ",
+                          name == NULL ? "" : name);
 }
 
 static enum eng_status read_config(const char *path, const char *name,
                                    struct eng_template_file *out, struct eng_error *error)
 {
-    json_t *config = NULL;
-    enum eng_status status = read_json(path, &config, error);
-    if (status != ENG_OK) {
-        return status;
+    struct config config;
+    const json_t *source = NULL;
+    enum eng_status status = open_config(&config, path, error);
+    if (status == ENG_OK) {
+        status = choose(&config, name, &source, error);
     }
-    const json_t *const source = chosen(json_object_get(config, "chat_template"), name);
-    if (!json_is_string(source)) {
-        json_decref(config);
-        return eng_fail(error, ENG_EINPUT, "%s: no chat_template%s%s", path,
-                        name == NULL ? "" : " called ", name == NULL ? "" : name);
+    if (status == ENG_OK) {
+        out->size = json_string_length(source);
+        out->source = strdup(json_string_value(source));
+        status = out->source == NULL ? eng_fail(error, ENG_EHOSTMEM, "%s: no memory", path)
+                                     : take_tokens(&config, out, error);
     }
-    out->size = json_string_length(source);
-    out->source = strdup(json_string_value(source));
-    status = out->source == NULL ? eng_fail(error, ENG_EHOSTMEM, "%s: no memory", path)
-                                 : take_tokens(path, config, out, error);
-    json_decref(config);
+    close_config(&config);
     return status;
 }
 
@@ -134,21 +183,19 @@ static enum eng_status read_jinja(const char *path, struct eng_template_file *ou
                                   struct eng_error *error)
 {
     char beside[PATH_BYTES_MAX];
-    json_t *config = NULL;
+    struct config config;
     enum eng_status status = read_all(path, &out->source, &out->size, error);
     const char *const slash = strrchr(path, '/');
     snprintf(beside, sizeof beside, "%.*stokenizer_config.json",
              slash == NULL ? 0 : (int)(slash + 1 - path), path);
-    FILE *const there = status == ENG_OK ? fopen(beside, "rb") : NULL;
-    if (there == NULL) {
+    if (status != ENG_OK || access(beside, F_OK) != 0) {
         return status;
     }
-    fclose(there);
-    status = read_json(beside, &config, error);
+    status = open_config(&config, beside, error);
     if (status == ENG_OK) {
-        status = take_tokens(beside, config, out, error);
-        json_decref(config);
+        status = take_tokens(&config, out, error);
     }
+    close_config(&config);
     return status;
 }
 
@@ -156,7 +203,7 @@ enum eng_status eng_template_file_read(const char *name, struct eng_template_fil
                                        struct eng_error *error)
 {
     char path[PATH_BYTES_MAX];
-    const size_t size = strcspn(name, "#");
+    const size_t size = eng_template_path_size(name);
     const char *const variant = name[size] == '#' ? name + size + 1 : NULL;
     *out = (struct eng_template_file){0};
     if (size >= sizeof path) {

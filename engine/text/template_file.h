@@ -22,8 +22,10 @@ struct eng_template_file {
     char *tokens[ENG_SPECIAL_COUNT]; /* NULL: the configuration has none */
 };
 
-/* Whether a template's name is that of a file: PATH.jinja or PATH.json, #NAME may follow. */
+/* Whether a template's name is that of a file: PATH.jinja, PATH.json or PATH.json#NAME. */
 bool eng_template_is_file(const char *name);
+/* How many bytes of such a name are the path. */
+size_t eng_template_path_size(const char *name);
 /* EIO: it cannot be read. EINPUT: it holds no template; the message names the file. */
 ENG_CHECKED enum eng_status eng_template_file_read(const char *name, struct eng_template_file *out,
                                                    struct eng_error *error);

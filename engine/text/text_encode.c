@@ -196,7 +196,7 @@ enum eng_status eng_encode_rendered(const struct eng_encoder *encoder,
         const struct eng_control *const control =
             find_next(encoder, text, at, &finder, &control_at);
         if (control != NULL && control_at == at) {
-            status = push(out, control->id, at, error);
+            status = push(out, FAULT(encode_control, control->id), at, error);
             at += control->size;
             continue;
         }

@@ -236,6 +236,9 @@ static enum eng_status update(void *context, struct eng_error *error)
     t->counters.schedule_step++;
     s->lr = eng_schedule_lr(&t->schedule, t->counters.schedule_step);
     t->features |= s->features;
+    for (size_t i = 0; i < ENG_SKIP_COUNT; i++) {
+        t->skips[i] += s->skips[i];
+    }
     t->features |= t->counters.schedule_step > t->schedule.warmup ? ENG_FEATURE_decay : 0;
     const struct eng_bias bias = eng_schedule_bias(&t->schedule, t->counters.optimizer_t);
     const enum eng_status status = eng_update_run(t, s, bias, error);

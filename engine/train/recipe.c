@@ -11,6 +11,7 @@
 
 #include "layout.h"
 #include "template.h"
+#include "template_file.h"
 
 enum { RECIPE_BYTES_MAX = 1 << 20, FILES_MAX = 256, TEXT_MAX = 4096 };
 
@@ -367,10 +368,20 @@ static enum eng_status check_text(const struct source *s, const struct eng_recip
     if (eng_layout_find(name, &layout, &cause) == ENG_OK) {
         return ENG_OK;
     }
-    if (strspn(name, known) == strlen(name) && access(r->text.template_source, R_OK) == 0) {
-        return ENG_OK;
+    if (!eng_template_is_file(name) && strspn(name, known) != strlen(name)) {
+        return reject(s, "text", "template", cause.text);
     }
-    return reject(s, "text", "template", cause.text);
+    char *const path = strdup(r->text.template_source);
+    if (path == NULL) {
+        return eng_fail(s->error, ENG_EHOSTMEM, "%s: host memory exhausted", s->path);
+    }
+    path[eng_template_path_size(path)] = '\0';
+    const bool there = access(path, R_OK) == 0;
+    if (!there) {
+        snprintf(cause.text, sizeof cause.text, "%.300s: %s", path, strerror(errno));
+    }
+    free(path);
+    return there ? ENG_OK : reject(s, "text", "template", cause.text);
 }
 
 static enum eng_status check_train(const struct source *s, const struct eng_recipe *r)

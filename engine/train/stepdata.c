@@ -37,6 +37,10 @@ void eng_step_fill(struct eng_step *s, int number, const struct eng_step_batch *
     s->supervised = batch->supervised;
     s->features = batch->features;
     s->evaluated = false;
+    memset(s->skips, 0, sizeof s->skips);
+    for (size_t i = 0; i < batch->skipped_count; i++) {
+        s->skips[batch->skipped[i].reason]++;
+    }
     eng_text_clear(&s->line);
     eng_text_clear(&s->events);
     memcpy(s->segments, batch->segments, (size_t)s->micro_count * bytes);

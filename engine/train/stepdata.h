@@ -21,6 +21,7 @@ struct eng_step {
     int supervised;
     int previous_supervised; /* of the step before */
     uint64_t features;
+    size_t skips[ENG_SKIP_COUNT]; /* records skipped, by reason */
     struct eng_position start; /* where its documents start */
     double lr;
     bool evaluated;

@@ -165,7 +165,14 @@ static void batch_records(struct eng_text *l, const struct eng_step_batch *batch
     eng_text_puts(l, "[");
     for (size_t i = 0; i < batch->skipped_count; i++) {
         comma(l, i);
-        eng_text_string(l, batch->skipped[i]);
+        eng_text_string(l, batch->skipped[i].id);
+    }
+    eng_text_puts(l, "]");
+    key(l, "skip_reasons");
+    eng_text_puts(l, "[");
+    for (size_t i = 0; i < batch->skipped_count; i++) {
+        comma(l, i);
+        eng_text_string(l, eng_skip_words[batch->skipped[i].reason]);
     }
     eng_text_puts(l, "]");
 }
@@ -430,6 +437,19 @@ static void end_features(struct eng_text *l, uint64_t features)
     eng_text_puts(l, "]");
 }
 
+static void end_skips(struct eng_text *l, const size_t skips[ENG_SKIP_COUNT])
+{
+    key(l, "skips");
+    eng_text_puts(l, "{");
+    for (size_t i = ENG_SKIP_NOT + 1; i < ENG_SKIP_COUNT; i++) {
+        comma(l, i - 1);
+        eng_text_string(l, eng_skip_words[i]);
+        eng_text_puts(l, ":");
+        eng_text_int(l, (int64_t)skips[i]);
+    }
+    eng_text_puts(l, "}");
+}
+
 enum eng_status eng_trace_close(struct eng_trace *trace, const struct eng_trainer *t,
                                 const char *status, const struct eng_step *unfinished,
                                 struct eng_error *error)
@@ -446,6 +466,7 @@ enum eng_status eng_trace_close(struct eng_trace *trace, const struct eng_traine
     key_int(&line, "steps", t->steps_done);
     key_string(&line, "status", status);
     end_features(&line, t->features);
+    end_skips(&line, t->skips);
     key_double(&line, "seconds",
                (double)(now.tv_sec - trace->begin.tv_sec) +
                    1e-9 * (double)(now.tv_nsec - trace->begin.tv_nsec));

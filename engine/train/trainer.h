@@ -113,6 +113,7 @@ struct eng_trainer {
     size_t races_seen;
     uint64_t mallocs_seen;
     uint64_t features;
+    size_t skips[ENG_SKIP_COUNT]; /* records skipped so far, by reason */
     int steps_done;
     double last_loss; /* of the last step read back */
     double first_loss;

@@ -167,6 +167,21 @@ static bool tells_records(const orc_trace *trace)
     return false;
 }
 
+/* Why records were skipped: only where both say so, for skipped records that are the same. */
+static void compare_reasons(struct orc_probe *probe, const struct orc_step *a,
+                            const struct orc_step *b)
+{
+    if (b->skip_reasons_given && !a->skip_reasons_given) {
+        orc_probe_exact(probe, a->number, false, "the step has no skip_reasons");
+    }
+    const bool both = a->skip_reasons_given && b->skip_reasons_given;
+    for (size_t i = 0; both && i < a->skipped_count && i < b->skipped_count; i++) {
+        orc_probe_exact(probe, a->number, strcmp(a->skip_reasons[i], b->skip_reasons[i]) == 0,
+                        "\"%.60s\" skipped as %.20s, expected %.20s", a->skipped[i],
+                        a->skip_reasons[i], b->skip_reasons[i]);
+    }
+}
+
 static void compare_order(struct orc_probe *probe, const struct orc_step *a,
                           const struct orc_step *b)
 {
@@ -191,6 +206,7 @@ static void compare_order(struct orc_probe *probe, const struct orc_step *a,
                             "skipped \"%.60s\", expected \"%.60s\"", a->skipped[i], b->skipped[i]);
         }
     }
+    compare_reasons(probe, a, b);
 }
 
 void orc_check_run_order(const struct orc_case *c, struct orc_probe *probe)

@@ -502,6 +502,18 @@ enum orc_status orc_step_read_unfinished(struct orc_trace *t, const cJSON *json,
     return status;
 }
 
+static enum orc_status read_skip_reasons(struct orc_trace *t, struct orc_step *step,
+                                         const cJSON *json, const struct orc_place *place)
+{
+    size_t count = 0;
+    const enum orc_status status =
+        orc_json_texts(place, json, "skip_reasons", &t->arena, &step->skip_reasons_given,
+                       &step->skip_reasons, &count);
+    return status == ORC_OK && step->skip_reasons_given && count != step->skipped_count
+               ? orc_bad(place, "\"skip_reasons\" are not as many as \"skipped\"")
+               : status;
+}
+
 enum { STEP_MAX = 10000000 }; /* checks go from step to step: a far one must not take hours */
 
 enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json, const struct orc_place *place)
@@ -523,6 +535,9 @@ enum orc_status orc_step_read(struct orc_trace *t, const cJSON *json, const stru
     if (status == ORC_OK) {
         status = orc_json_texts(place, json, "skipped", &t->arena, &step->skipped_given,
                                 &step->skipped, &step->skipped_count);
+    }
+    if (status == ORC_OK) {
+        status = read_skip_reasons(t, step, json, place);
     }
     if (status == ORC_OK) {
         status = read_batches(t, step, json, place);

@@ -130,10 +130,11 @@ struct orc_step {
     double ledger[ORC_LEDGER_COUNT];
     size_t host_count; /* host memory by component; 0 when not given */
     const struct orc_host *host;
-    bool records_given, skipped_given, events_given, races_given;
+    bool records_given, skipped_given, skip_reasons_given, events_given, races_given;
     size_t record_count, skipped_count, event_count, race_list_count;
     const struct orc_record *records;
     const char *const *skipped;
+    const char *const *skip_reasons; /* one each of skipped */
     const struct orc_event *events;
     const struct orc_race *races;
 };

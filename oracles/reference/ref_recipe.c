@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum kind { TEXT, PATH, PATHS, COUNT, COUNTS, SEED, REAL, FLAG, CHOICE };
+enum kind { TEXT, PATH, PATHS, TEMPLATE, COUNT, COUNTS, SEED, REAL, FLAG, CHOICE };
 
 struct key {
     const char *section, *name;
@@ -55,7 +55,7 @@ static const struct key keys[] = {
     {"model", "norm_eps", REAL, AT(model.norm_eps), 0, DBL_MAX, NULL},
     {"model", "rope_theta", REAL, AT(model.rope_theta), 1, DBL_MAX, NULL},
     {"text", "tokenizer", PATH, AT(text.tokenizer), 0, 0, NULL},
-    {"text", "template", TEXT, AT(text.template_name), 0, 0, NULL},
+    {"text", "template", TEMPLATE, AT(text.template_path), 0, 0, NULL},
     {"text", "mask", CHOICE, AT(text.mask), 0, 0, MASKS},
     {"data", "train", PATHS, AT(data.train), 1, 0, NULL},
     {"data", "eval", PATHS, AT(data.eval), 0, 0, NULL},
@@ -230,6 +230,71 @@ static enum orc_ref_status read_choice(const struct reader *r, const struct key 
                         key->name, (int)strlen(key->choices) - 1, key->choices);
 }
 
+static bool ends_in(const char *text, size_t length, const char *end)
+{
+    const size_t size = strlen(end);
+    return length > size && memcmp(text + length - size, end, size) == 0;
+}
+
+/* A template by its path: NAME.jinja, or a tokenizer's configuration in JSON behind whose path the
+ * name of one of its templates may stand, as #NAME. */
+static enum orc_ref_status template_by_path(const struct reader *r, int line, const char *given,
+                                            size_t file_length)
+{
+    const char *const path = join(r, given, strlen(given));
+    const size_t rest = strlen(given) - file_length;
+    const char *const file =
+        path != NULL ? orc_ref_arena_text(r->arena, path, strlen(path) - rest) : NULL;
+    if (file == NULL)
+        return orc_ref_fail(r->error, ORC_REF_INTERNAL, "%s: no memory", r->path);
+    if (access(file, R_OK) != 0)
+        return orc_ref_fail(r->error, ORC_REF_BAD, "%s:%d: template %s: %s", r->path, line, file,
+                            strerror(errno));
+    r->recipe->text.template_path = path;
+    r->recipe->text.template_file = file;
+    return ORC_REF_OK;
+}
+
+/* A template by its name stands beside the recipe's folder; recipes kept elsewhere use those of
+ * this tree. */
+static enum orc_ref_status template_by_name(const struct reader *r, int line, const char *given)
+{
+    char name[512];
+    if (strspn(given, "abcdefghijklmnopqrstuvwxyz0123456789_-") != strlen(given))
+        return bad(r, line, "template",
+                   "is neither a name of small letters, digits, _ and - nor a path that ends in "
+                   ".jinja or .json");
+    const int length = snprintf(name, sizeof name, "../templates/%s.jinja", given);
+    const char *path = NULL;
+    if (length > 0 && (size_t)length < sizeof name)
+        path = join(r, name, (size_t)length);
+    if (path != NULL && access(path, R_OK) != 0) {
+        const int whole = snprintf(name, sizeof name, "%s/%s.jinja", ORC_REF_TEMPLATES, given);
+        path = whole > 0 && (size_t)whole < sizeof name
+                   ? orc_ref_arena_text(r->arena, name, (size_t)whole)
+                   : NULL;
+    }
+    if (path == NULL)
+        return bad(r, line, "template", "has too long a name");
+    if (access(path, R_OK) != 0)
+        return orc_ref_fail(r->error, ORC_REF_BAD, "%s:%d: no template %s: %s", r->path, line, path,
+                            strerror(errno));
+    r->recipe->text.template_path = r->recipe->text.template_file = path;
+    return ORC_REF_OK;
+}
+
+static enum orc_ref_status find_template(const struct reader *r, int line, const char *given)
+{
+    const size_t length = strlen(given);
+    const char *const mark = strrchr(given, '#');
+    if (ends_in(given, length, ".jinja") || ends_in(given, length, ".json"))
+        return template_by_path(r, line, given, length);
+    if (mark != NULL && strchr(mark, '/') == NULL &&
+        ends_in(given, (size_t)(mark - given), ".json"))
+        return template_by_path(r, line, given, (size_t)(mark - given));
+    return template_by_name(r, line, given);
+}
+
 static enum orc_ref_status read_value(const struct reader *r, const struct key *key, int line,
                                       struct fy_node *node)
 {
@@ -259,6 +324,8 @@ static enum orc_ref_status read_value(const struct reader *r, const struct key *
         return ORC_REF_OK;
     case CHOICE:
         return read_choice(r, key, line, text, field);
+    case TEMPLATE:
+        return find_template(r, line, text);
     case TEXT:
     case PATH:
     case PATHS:
@@ -331,34 +398,6 @@ static enum orc_ref_status check_whole(const struct reader *r)
         return bad(r, 0, "train:", "beta1 and beta2 must be less than 1");
     if ((double)recipe->train.rows * (double)model->context > SIZE_MAX_ALLOWED)
         return bad(r, 0, "train:", "rows * context is out of range");
-    if (strspn(recipe->text.template_name, "abcdefghijklmnopqrstuvwxyz0123456789_-") !=
-        strlen(recipe->text.template_name))
-        return bad(r, 0, "text.template", "is not a name of small letters, digits, _ and -");
-    return ORC_REF_OK;
-}
-
-/* Templates stand beside the recipe's folder; recipes kept elsewhere use those of this tree. */
-static enum orc_ref_status find_template(const struct reader *r)
-{
-    char name[512];
-    const int length = snprintf(name, sizeof name, "../templates/%s.jinja",
-                                r->recipe->text.template_name);
-    const char *path = NULL;
-    if (length > 0 && (size_t)length < sizeof name)
-        path = join(r, name, (size_t)length);
-    if (path != NULL && access(path, R_OK) != 0) {
-        const int whole = snprintf(name, sizeof name, "%s/%s.jinja", ORC_REF_TEMPLATES,
-                                   r->recipe->text.template_name);
-        path = whole > 0 && (size_t)whole < sizeof name
-                   ? orc_ref_arena_text(r->arena, name, (size_t)whole)
-                   : NULL;
-    }
-    if (path == NULL)
-        return bad(r, 0, "text.template", "has too long a name");
-    if (access(path, R_OK) != 0)
-        return orc_ref_fail(r->error, ORC_REF_BAD, "%s: no template %s: %s", r->path, path,
-                            strerror(errno));
-    r->recipe->text.template_path = path;
     return ORC_REF_OK;
 }
 
@@ -424,9 +463,8 @@ enum orc_ref_status orc_ref_recipe_load(const char *path, struct orc_ref_arena *
     }
     recipe->hash = orc_ref_hash(ORC_REF_HASH_START, file, bytes);
     if ((status = read_mapping(&r, root, "", seen)) == ORC_REF_OK &&
-        (status = check_seen(&r, seen)) == ORC_REF_OK &&
-        (status = check_whole(&r)) == ORC_REF_OK)
-        status = find_template(&r);
+        (status = check_seen(&r, seen)) == ORC_REF_OK)
+        status = check_whole(&r);
 done:
     fy_document_destroy(document);
     fy_diag_destroy(diag);

@@ -28,7 +28,9 @@ struct orc_ref_recipe {
     struct orc_ref_shape model;
     struct {
         const char *tokenizer; /* paths are made relative to the working directory */
-        const char *template_name, *template_path;
+        /* template_path names the template for the text stage; template_file is its file, which a
+         * name of one of several templates (#NAME) may follow in template_path. */
+        const char *template_path, *template_file;
         enum orc_ref_mask mask;
     } text;
     struct {

@@ -60,7 +60,11 @@ static void write_records(struct orc_ref_run *run)
     orc_ref_trace_close_array(t);
     orc_ref_trace_open_array(t, "skipped");
     for (size_t i = 0; i < run->log.skipped_count; i++)
-        orc_ref_trace_text(t, NULL, run->log.skipped[i]->id);
+        orc_ref_trace_text(t, NULL, run->log.skipped[i].document->id);
+    orc_ref_trace_close_array(t);
+    orc_ref_trace_open_array(t, "skip_reasons");
+    for (size_t i = 0; i < run->log.skipped_count; i++)
+        orc_ref_trace_text(t, NULL, orc_ref_skip_words[run->log.skipped[i].reason]);
     orc_ref_trace_close_array(t);
 }
 
@@ -257,6 +261,10 @@ enum orc_ref_status orc_ref_report_end(struct orc_ref_run *run, const char *outc
     orc_ref_trace_count(t, "steps", run->step);
     orc_ref_trace_text(t, "status", outcome);
     write_features(run);
+    orc_ref_trace_open_object(t, "skips");
+    for (size_t i = 0; i < ORC_REF_SKIPS; i++)
+        orc_ref_trace_count(t, orc_ref_skip_words[i], run->skips[i]);
+    orc_ref_trace_close_object(t);
     orc_ref_trace_number(t, "seconds", run->seconds);
     orc_ref_trace_count(t, "peak_host_bytes", (uint64_t)usage.ru_maxrss * 1024);
     orc_ref_trace_close_object(t);

@@ -80,7 +80,8 @@ void orc_ref_order_cipher(uint64_t seed, uint64_t epoch, size_t count, size_t *p
 void orc_ref_row_log_clear(struct orc_ref_row_log *log)
 {
     log->placed_count = log->skipped_count = log->packed_rows = log->padded_rows = 0;
-    log->split = log->refit = log->no_prefix = 0;
+    log->split = log->refit = 0;
+    memset(log->skips, 0, sizeof log->skips);
 }
 
 void orc_ref_row_log_fini(struct orc_ref_row_log *log)
@@ -114,14 +115,19 @@ static bool log_placed(struct orc_ref_row_log *log, const struct orc_ref_placed 
     return room;
 }
 
-static bool log_skipped(struct orc_ref_row_log *log, const struct orc_ref_document *document)
+const char *const orc_ref_skip_words[ORC_REF_SKIPS] = {"too_long", "unlearned", "prefix"};
+
+static bool log_skipped(struct orc_ref_row_log *log, const struct orc_ref_document *document,
+                        enum orc_ref_skip reason)
 {
     void *list = log->skipped;
     const bool room = make_room(&list, log->skipped_count, &log->skipped_capacity,
                                 sizeof *log->skipped);
     log->skipped = list;
-    if (room)
-        log->skipped[log->skipped_count++] = document;
+    if (room) {
+        log->skipped[log->skipped_count++] = (struct orc_ref_skipped){document, reason};
+        log->skips[reason]++;
+    }
     return room;
 }
 
@@ -233,19 +239,20 @@ static enum orc_ref_status admit(struct orc_ref_stream *stream, struct orc_ref_r
 {
     const struct orc_ref_rows_rule *const rule = &stream->rule;
     const struct orc_ref_document *const document = stream->next.document;
-    bool skip = !truncate(rule, &stream->next);
-    if (!skip && !can_be_learned(&stream->next)) {
+    enum orc_ref_skip reason = ORC_REF_SKIPS; /* none */
+    if (!truncate(rule, &stream->next)) {
+        reason = ORC_REF_TOO_LONG;
+    } else if (!can_be_learned(&stream->next)) {
+        reason = ORC_REF_UNLEARNED;
         if (rule->on_unlearned == ORC_REF_REFUSE_UNLEARNED)
             return refuse(stream, document, "no token of it can be learned", error);
-        skip = true;
-    }
-    if (!skip && document->no_prefix && rule->on_prefix != ORC_REF_ANY_PREFIX) {
+    } else if (document->no_prefix && rule->on_prefix != ORC_REF_ANY_PREFIX) {
+        reason = ORC_REF_NO_PREFIX;
         if (rule->on_prefix == ORC_REF_REFUSE_PREFIX)
             return refuse(stream, document, "its prompt is not a prefix", error);
-        skip = true;
-        log->no_prefix++;
     }
-    if (skip && !log_skipped(log, document))
+    const bool skip = reason != ORC_REF_SKIPS;
+    if (skip && !log_skipped(log, document, reason))
         return orc_ref_fail(error, ORC_REF_INTERNAL, "no memory");
     stream->held = !skip;
     return ORC_REF_OK;

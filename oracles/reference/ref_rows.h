@@ -35,13 +35,23 @@ struct orc_ref_placed {
     bool cut; /* by truncation */
 };
 
+/* Why a document is not placed, and the words for it in a trace. */
+enum orc_ref_skip { ORC_REF_TOO_LONG, ORC_REF_UNLEARNED, ORC_REF_NO_PREFIX, ORC_REF_SKIPS };
+extern const char *const orc_ref_skip_words[ORC_REF_SKIPS];
+
+struct orc_ref_skipped {
+    const struct orc_ref_document *document;
+    enum orc_ref_skip reason;
+};
+
 /* What rows took from the stream. */
 struct orc_ref_row_log {
     struct orc_ref_placed *placed;
-    const struct orc_ref_document **skipped;
+    struct orc_ref_skipped *skipped;
     size_t placed_count, placed_capacity, skipped_count, skipped_capacity;
     size_t packed_rows, padded_rows; /* rows with two or more documents, with padding */
-    size_t split, refit, no_prefix;  /* second pieces; documents put into an earlier row; skips */
+    size_t split, refit;             /* second pieces; documents put into an earlier row */
+    size_t skips[ORC_REF_SKIPS];     /* how many of skipped, by reason */
 };
 
 void orc_ref_row_log_clear(struct orc_ref_row_log *log);

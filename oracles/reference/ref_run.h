@@ -37,6 +37,7 @@ struct orc_ref_run {
             pad_is_eos, late_positions, split, refit, prefix_broken;
         unsigned text;
     } seen;
+    size_t skips[ORC_REF_SKIPS]; /* records skipped, by reason */
     double seconds;
 };
 

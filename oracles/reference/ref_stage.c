@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +38,42 @@ static enum orc_ref_status add_file(uint64_t *key, const char *path, struct orc_
     return ORC_REF_OK;
 }
 
-/* What the stage imports lies beside it, control tokens beside a file of ranks. A file that is not
- * there adds nothing. */
-static enum orc_ref_status add_companions(uint64_t *key, const char *tokenizer,
+static enum orc_ref_status add_if_there(uint64_t *key, struct orc_ref_error *error,
+                                        const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A file that is not there adds nothing. */
+static enum orc_ref_status add_if_there(uint64_t *key, struct orc_ref_error *error,
+                                        const char *format, ...)
+{
+    char path[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    return length < (int)sizeof path && access(path, F_OK) == 0 ? add_file(key, path, error)
+                                                               : ORC_REF_OK;
+}
+
+static int folder_length(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+    return slash == NULL ? 0 : (int)(slash + 1 - path);
+}
+
+/* What the stage imports lies beside it, control tokens beside a file of ranks, special tokens
+ * beside a template. */
+static enum orc_ref_status add_companions(uint64_t *key, const struct orc_ref_recipe *recipe,
                                           struct orc_ref_error *error)
 {
-    static const char module[] = "text_tokenizer.py";
-    char path[4096];
-    const char *const script = script_path();
-    const char *const slash = strrchr(script, '/');
-    const int folder = slash == NULL ? 0 : (int)(slash + 1 - script);
-    enum orc_ref_status status = ORC_REF_OK;
-    for (int i = 0; i < 2 && status == ORC_REF_OK; i++) {
-        const int length = i == 0 ? snprintf(path, sizeof path, "%.*s%s", folder, script, module)
-                                  : snprintf(path, sizeof path, "%s.special", tokenizer);
-        if (length < (int)sizeof path && access(path, F_OK) == 0)
-            status = add_file(key, path, error);
-    }
+    const char *const script = script_path(), *const template = recipe->text.template_file;
+    enum orc_ref_status status = add_if_there(key, error, "%.*stext_tokenizer.py",
+                                              folder_length(script), script);
+    if (status == ORC_REF_OK)
+        status = add_if_there(key, error, "%s.special", recipe->text.tokenizer);
+    if (status == ORC_REF_OK)
+        status = add_if_there(key, error, "%.*stokenizer_config.json", folder_length(template),
+                              template);
     return status;
 }
 
@@ -62,17 +82,19 @@ static enum orc_ref_status stage_key(const struct orc_ref_recipe *recipe,
                                      const struct orc_ref_paths *data, uint64_t *key,
                                      struct orc_ref_error *error)
 {
-    const char *const inputs[] = {script_path(), recipe->text.template_path,
+    const char *const inputs[] = {script_path(), recipe->text.template_file,
                                   recipe->text.tokenizer};
     const int words[] = {(int)recipe->text.mask, (int)recipe->data.format,
                          recipe->data.on_prefix != ORC_REF_ANY_PREFIX};
+    const char *const variant = recipe->text.template_path + strlen(recipe->text.template_file);
     *key = orc_ref_hash(ORC_REF_HASH_START, words, sizeof words);
+    *key = orc_ref_hash(*key, variant, strlen(variant));
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         const enum orc_ref_status status = add_file(key, inputs[i], error);
         if (status != ORC_REF_OK)
             return status;
     }
-    const enum orc_ref_status beside = add_companions(key, recipe->text.tokenizer, error);
+    const enum orc_ref_status beside = add_companions(key, recipe, error);
     if (beside != ORC_REF_OK)
         return beside;
     for (size_t i = 0; i < data->count; i++) {

@@ -11,7 +11,8 @@
 
 /* Features a document's messages have, as bits; names as in corpus/RECIPE.md. */
 #define ORC_REF_TEXT_FEATURES(F)                                                                   \
-    F(multi_turn) F(system) F(no_system) F(edge_space) F(control_text) F(non_ascii)
+    F(multi_turn) F(system) F(no_system) F(edge_space) F(control_text) F(non_ascii) F(tools) \
+    F(reasoning)
 
 struct orc_ref_document {
     const char *id;

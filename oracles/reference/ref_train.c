@@ -186,7 +186,9 @@ static void note_documents(struct orc_ref_run *run)
     run->seen.padded |= run->log.padded_rows > 0;
     run->seen.split |= run->log.split > 0;
     run->seen.refit |= run->log.refit > 0;
-    run->seen.prefix_broken |= run->log.no_prefix > 0;
+    run->seen.prefix_broken |= run->log.skips[ORC_REF_NO_PREFIX] > 0;
+    for (size_t i = 0; i < ORC_REF_SKIPS; i++)
+        run->skips[i] += run->log.skips[i];
 }
 
 static enum orc_ref_status fill_step(struct orc_ref_run *run, struct orc_ref_error *error)

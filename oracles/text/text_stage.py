@@ -13,6 +13,7 @@ import datetime
 import errno
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -56,6 +57,12 @@ def _refuse_constant(text):
     raise StageError(f"{text} is not JSON")
 
 
+def _integer(text):
+    """A whole number; of one with more than 64 bits only that it is too large, see `objects`."""
+    value = int(text) if len(text) < 25 else math.inf
+    return value if -2**63 <= value < 2**63 else math.inf
+
+
 def _check_tree(value):
     """Refuses lone surrogates anywhere and values nested deeper than RECIPE.md allows."""
     level, depth = [value], 1
@@ -83,9 +90,8 @@ def parse_json(data):
     if text.startswith("\ufeff"):
         raise StageError("byte order mark")
     try:
-        # Integers are read as floats: no number matters here, and long ones are legal JSON.
         value = json.loads(text, object_pairs_hook=_unique_object,
-                           parse_constant=_refuse_constant, parse_int=float)
+                           parse_constant=_refuse_constant, parse_int=_integer)
     except json.JSONDecodeError as e:
         raise StageError(f"not JSON: {e.msg} at character {e.pos + 1}") from None
     except RecursionError:
@@ -107,7 +113,63 @@ def message_list(items, name, role_key, roles, content_key):
             raise StageError(f"message {index} has no {role_key} of {', '.join(roles)}")
         if not isinstance(content, str):
             raise StageError(f"message {index} has no string \"{content_key}\"")
-        result.append((roles[role], content))
+        result.append({"role": roles[role], "content": content})
+    return result
+
+
+def _check_values(name, value):
+    """Refuses what cannot be the same for every template engine: numbers beyond 64 bits, odd keys."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise StageError(f"\"{name}\" holds a number that is too large")
+    if isinstance(value, dict) and any("\0" in key for key in value):
+        raise StageError(f"\"{name}\" holds a key with U+0000")
+    if isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_values(name, inner)
+
+
+def objects(owner, name):
+    """The list of objects under that name; None where there is none."""
+    value = owner.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise StageError(f"\"{name}\" is not a list of objects")
+    _check_values(name, value)
+    return value
+
+
+ROLES = ("system", "user", "assistant", "tool")
+
+# What only some messages have, in the order in which templates see it, and whose it may be.
+EXTRAS = {"reasoning_content": ("assistant",), "tool_calls": ("assistant",), "tool_call_id": ("tool",),
+          "name": ROLES}
+
+
+def full_messages(items, name):
+    """A list of messages with all they may have, as templates see them."""
+    if not isinstance(items, list):
+        raise StageError(f"\"{name}\" is not a list of messages")
+    result = []
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise StageError(f"message {index} is not an object")
+        if item.get("role") not in ROLES:
+            raise StageError(f"message {index} has no role of {', '.join(ROLES)}")
+        message = {"role": item["role"], "content": item.get("content")}
+        for key, owners in EXTRAS.items():
+            value = objects(item, key) if key == "tool_calls" else item.get(key)
+            if value is None:
+                continue
+            if key != "tool_calls" and not isinstance(value, str):
+                raise StageError(f"message {index}: \"{key}\" is not a string")
+            if item["role"] not in owners:
+                raise StageError(f"message {index} is {item['role']} and has \"{key}\"")
+            message[key] = value
+        none = message["content"] is None and message.get("tool_calls")
+        if not isinstance(message["content"], str) and not none:
+            raise StageError(f"message {index} has no string \"content\"")
+        result.append(message)
     return result
 
 
@@ -124,11 +186,12 @@ def needed_text(record, key):
     return optional_text(record, key)
 
 
-ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
+def chat(*turns):
+    return [{"role": role, "content": content} for role, content in turns]
 
 
 def from_messages(record):
-    return message_list(record.get("messages"), "messages", "role", ROLES, "content")
+    return full_messages(record.get("messages"), "messages")
 
 
 def from_sharegpt(record):
@@ -136,7 +199,7 @@ def from_sharegpt(record):
              "assistant": "assistant"}
     turns = message_list(record.get("conversations"), "conversations", "from", roles, "value")
     system = optional_text(record, "system")
-    return [("system", system), *turns] if system else turns
+    return chat(("system", system)) + turns if system else turns
 
 
 def from_alpaca(record):
@@ -154,7 +217,7 @@ def from_alpaca(record):
     question, extra = needed_text(record, "instruction"), optional_text(record, "input")
     result.append(("user", f"{question}\n{extra}" if extra else question))
     result.append(("assistant", needed_text(record, "output")))
-    return result
+    return chat(*result)
 
 
 def from_completion(record):
@@ -164,10 +227,10 @@ def from_completion(record):
             raise StageError(f"no key \"{key}\"")
         value = record[key]
         if isinstance(value, str):
-            result.append((role, value))
+            result += chat((role, value))
         else:
-            found = message_list(value, key, "role", ROLES, "content")
-            if key == "completion" and [role for role, _ in found] != ["assistant"]:
+            found = full_messages(value, key)
+            if key == "completion" and [message["role"] for message in found] != ["assistant"]:
                 raise StageError("\"completion\" is not one message of the assistant")
             result += found
     return result
@@ -177,21 +240,35 @@ FORMATS = {"messages": from_messages, "sharegpt": from_sharegpt, "alpaca": from_
            "completion": from_completion}
 
 
+def next_roles(message):
+    """Who may speak behind a message."""
+    if message["role"] == "assistant":
+        return ("tool",) if message.get("tool_calls") else ("user", "tool")
+    return {"system": ("user",), "user": ("assistant",), "tool": ("tool", "assistant")}[message["role"]]
+
+
 def check_messages(record, form="messages"):
-    """The messages of a record, reduced to role and content, or StageError."""
+    """The messages of a record as templates see them, or StageError."""
     if not isinstance(record, dict):
         raise StageError("the line is not an object")
     messages = FORMATS[form](record)
     if not messages:
         raise StageError("there is not at least one message")
     expected = ("system", "user")
-    for index, (role, _) in enumerate(messages):
-        if role not in expected:
-            raise StageError(f"message {index} is {role}, expected {' or '.join(expected)}")
-        expected = ("user",) if role in ("system", "assistant") else ("assistant",)
-    if messages[-1][0] != "assistant":
+    for index, message in enumerate(messages):
+        if message["role"] not in expected:
+            raise StageError(
+                f"message {index} is {message['role']}, expected {' or '.join(expected)}")
+        expected = next_roles(message)
+    if messages[-1]["role"] != "assistant":
         raise StageError("the last message is not the assistant's")
-    return [{"role": role, "content": content} for role, content in messages]
+    return messages
+
+
+def check_beside(record, form):
+    """What a record gives templates besides messages."""
+    with_lists = form in ("messages", "completion")
+    return {key: objects(record, key) if with_lists else None for key in ("tools", "documents")}
 
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -243,11 +320,11 @@ def read_lines(path):
 
 
 class Record:
-    """A line of the data: where it stands, its id and its messages."""
+    """A line of the data: where it stands, its id, its messages, and what stands beside them."""
 
-    def __init__(self, file, path, number, record_id, messages):
+    def __init__(self, file, path, number, record_id, messages, beside):
         self.file, self.path, self.number = file, path, number
-        self.id, self.messages = record_id, messages
+        self.id, self.messages, self.beside = record_id, messages, beside
 
     @property
     def place(self):
@@ -263,6 +340,7 @@ def read_records(paths, form="messages"):
             try:
                 record = parse_json(line)
                 messages = check_messages(record, form)
+                beside = check_beside(record, form)
                 record_id = record.get("id", f"line:{total}")
                 if not isinstance(record_id, str):
                     raise StageError("\"id\" is not a string")
@@ -270,7 +348,7 @@ def read_records(paths, form="messages"):
                     raise StageError("\"id\" holds U+0000")
             except StageError as e:
                 raise StageError(f"{path}:{number}: {e}") from None
-            yield Record(file, path, number, record_id, messages)
+            yield Record(file, path, number, record_id, messages, beside)
 
 
 # ----------------------------------------------------------------------------------- rendering
@@ -468,7 +546,8 @@ def _traced_tojson(x, ensure_ascii=False, indent=None, separators=None, sort_key
 
     def hold(value):
         if isinstance(value, dict):
-            return {hold(k) if isinstance(k, str) else k: hold(v) for k, v in value.items()}
+            items = sorted(value.items(), key=lambda item: item[0]) if sort_keys else value.items()
+            return {hold(k) if isinstance(k, str) else k: hold(v) for k, v in items}
         if isinstance(value, (list, tuple)):
             return [hold(v) for v in value]
         if isinstance(value, Traced) and any(value.tags):
@@ -476,8 +555,6 @@ def _traced_tojson(x, ensure_ascii=False, indent=None, separators=None, sort_key
             return f"\0{len(texts) - 1}\0"
         return value
 
-    if sort_keys:
-        return _tojson(x, ensure_ascii, indent, separators, True)
     text = json.dumps(hold(x), ensure_ascii=ensure_ascii, indent=indent, separators=separators)
     parts = text.split('"\\u0000')
     joined = [parts[0]]
@@ -563,6 +640,15 @@ def _traced_str_join(seq):
     return Traced.concat(_text(v) for v in seq)
 
 
+def _as_content(value):
+    """The same with every text in it content. Names that a template asks for stay what they are."""
+    if isinstance(value, dict):
+        return {Traced.of(k).marked(Traced.CONTENT): _as_content(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_as_content(v) for v in value]
+    return Traced.of(value).marked(Traced.CONTENT) if isinstance(value, str) else value
+
+
 class Rendered:
     """Text, which of its characters came from content, and the assistant spans (characters)."""
 
@@ -570,11 +656,14 @@ class Rendered:
         self.text, self.from_content, self.spans = text, from_content, spans
 
 
+NOTHING_BESIDE = {"tools": None, "documents": None}
+
+
 class Renderer:
     """A chat template in the environment that transformers gives it."""
 
     def __init__(self, source, variables=None):
-        self.variables = variables or {}
+        self.source, self.variables = source, variables or {}
         self.has_generation = False
         self.plain = PlainEnvironment().from_string(source)
         self.has_generation = any(
@@ -586,16 +675,24 @@ class Renderer:
         finally:
             runtime.str_join = kept
 
-    def _call(self, template, messages, prompt):
+    def _require_words(self, messages, beside):
+        """What a chat has must be a word of the template's text: else it would be lost."""
+        has = {key for key, value in beside.items() if value is not None}
+        has |= {key for m in messages for key in ("tool_calls", "reasoning_content") if key in m}
+        has |= {"tool" for m in messages if m["role"] == "tool"}
+        if lost := sorted(word for word in has if word not in self.source):
+            raise StageError(f"the record has {', '.join(lost)}, which the template does not name")
+
+    def _call(self, template, messages, beside, prompt):
         # Every call gets its own copy of the messages: a template cannot pass notes to the next.
         try:
             return template.render(
-                messages=[dict(m) for m in messages], tools=None, documents=None,
+                messages=[dict(m) for m in messages], **beside,
                 add_generation_prompt=prompt, **self.variables)
         except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as e:
             raise StageError(f"the template fails: {type(e).__name__}: {e}") from None
 
-    def _answers(self, messages, text):
+    def _answers(self, messages, beside, text):
         """Answers of a template without generation blocks, by the prefix rule of RECIPE.md."""
         spans, last = [], 0
         for i, message in enumerate(messages):
@@ -603,7 +700,7 @@ class Renderer:
                 continue
             ends = []
             for count, prompt in ((i, True), (i + 1, False)):
-                part = self._call(self.plain, messages[:count], prompt)
+                part = self._call(self.plain, messages[:count], beside, prompt)
                 if not text.startswith(part):
                     raise StageError(
                         "the template has no generation block, and what it writes for the first "
@@ -615,17 +712,18 @@ class Renderer:
             last = ends[1]
         return spans
 
-    def render(self, messages):
+    def render(self, messages, beside=NOTHING_BESIDE):
         """Renders once plain and once traced; the two must agree."""
-        plain = self._call(self.plain, messages, False)
+        self._require_words(messages, beside)
+        plain = self._call(self.plain, messages, beside, False)
         traced = self._call(self.traced, [
-            {"role": m["role"], "content": Traced.of(m["content"]).marked(Traced.CONTENT)}
-            for m in messages], False)
+            {key: value if key == "role" else _as_content(value) for key, value in m.items()}
+            for m in messages], {k: _as_content(v) for k, v in beside.items()}, False)
         if traced != plain:
             raise StageError("the origin of a text is lost in the template")
         tags = Traced.of(traced).tags
         if not self.has_generation:
-            return Rendered(plain, [t & 1 for t in tags], self._answers(messages, plain))
+            return Rendered(plain, [t & 1 for t in tags], self._answers(messages, beside, plain))
         spans = []
         for i, tag in enumerate(tags):
             begins = tag & Traced.ANSWER and not (i and tags[i - 1] & Traced.ANSWER)
@@ -646,12 +744,16 @@ def byte_spans(text, spans):
     return [(offset[a], offset[b]) for a, b in spans]
 
 
-def record_features(messages, control):
-    """The features of RECIPE.md that depend on a record's messages alone."""
-    contents = [m["content"] for m in messages]
+def record_features(messages, beside, control):
+    """The features of RECIPE.md that depend on a record alone."""
+    contents = [m["content"] for m in messages if m["content"] is not None]
     found = ["system" if messages[0]["role"] == "system" else "no_system"]
     if sum(m["role"] == "assistant" for m in messages) > 1:
         found.append("multi_turn")
+    if beside["tools"] is not None:
+        found.append("tools")
+    if any(m["role"] == "assistant" and "</think>" in (m["content"] or "") for m in messages[:-1]):
+        found.append("reasoning")
     if any(c != c.strip() for c in contents):
         found.append("edge_space")
     if any(token in c for token in control for c in contents):
@@ -672,13 +774,13 @@ def supervised_marks(mask, spans, starts):
     return [int(any(a <= s < b for a, b in spans)) for s in starts]
 
 
-def prompt_is_prefix(renderer, tokenizer, messages, rendered, shadow, ids):
+def prompt_is_prefix(renderer, tokenizer, record, rendered, shadow, ids):
     """Whether earlier turns alone render to a beginning of all, and so do the prompt's tokens."""
-    for end, message in enumerate(messages[:-1], 1):
+    for end, message in enumerate(record.messages[:-1], 1):
         if message["role"] != "assistant":
             continue
         try:
-            part = renderer.render(messages[:end]).text
+            part = renderer.render(record.messages[:end], record.beside).text
         except (StageError, TemplateError):
             return False
         if not rendered.text.startswith(part):
@@ -690,18 +792,18 @@ def prompt_is_prefix(renderer, tokenizer, messages, rendered, shadow, ids):
     return ids[:len(prompt)] == prompt
 
 
-def encode_record(renderer, tokenizer, mask, record_id, messages, prefix=False):
+def encode_record(renderer, tokenizer, mask, record, prefix=False):
     """The output line of a record as a dictionary."""
-    rendered = renderer.render(messages)
+    rendered = renderer.render(record.messages, record.beside)
     # A NUL cannot stand in a control token: names with it are refused by the caller.
     shadow = "".join("\0" if c else t for t, c in zip(rendered.text, rendered.from_content))
     ids, starts = tokenizer.encode(rendered.text, shadow)
     spans = byte_spans(rendered.text, rendered.spans)
-    line = {"id": record_id, "text": rendered.text, "hash": fnv1a(rendered.text.encode("utf-8")),
+    line = {"id": record.id, "text": rendered.text, "hash": fnv1a(rendered.text.encode("utf-8")),
             "ids": ids, "starts": starts, "supervised": supervised_marks(mask, spans, starts),
-            "features": record_features(messages, tokenizer.control)}
+            "features": record_features(record.messages, record.beside, tokenizer.control)}
     if prefix:
-        line["prefix"] = int(prompt_is_prefix(renderer, tokenizer, messages, rendered, shadow, ids))
+        line["prefix"] = int(prompt_is_prefix(renderer, tokenizer, record, rendered, shadow, ids))
     return line
 
 
@@ -716,15 +818,87 @@ def load_tokenizer(path):
         raise StageError(f"{path}: {e}") from None
 
 
-def load_template(path):
+SPECIAL_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
+
+
+class Config:
+    """A tokenizer_config.json: its special tokens and its chat templates."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "rb") as file:
+            self.data = file.read()
+        try:
+            self.value = parse_json(self.data)
+        except StageError as e:
+            raise StageError(f"{path}: {e}") from None
+        if not isinstance(self.value, dict):
+            raise StageError(f"{path}: not an object")
+
+    def refuse(self, key, cause):
+        line = self.data[:self.data.find(f'"{key}"'.encode())].count(b"\n") + 1
+        raise StageError(f"{self.path}:{line}: {key} {cause}")
+
+    def text(self, key, value, cause):
+        if not isinstance(value, str) or "\0" in value:
+            self.refuse(key, cause)
+        return value
+
+    def tokens(self):
+        """What a template sees of the special tokens: those that are there, by name."""
+        found = {}
+        for name in SPECIAL_TOKENS:
+            token = self.value.get(name)
+            if token is not None:
+                token = token.get("content") if isinstance(token, dict) else token
+                found[name] = self.text(name, token, "is no text")
+        return found
+
+    def template(self, name):
+        """The source called `name`, or the only or default one when that is empty."""
+        key = "chat_template"
+        given = self.value.get(key)
+        if isinstance(given, str) and not name:
+            return self.text(key, given, "holds U+0000")
+        if isinstance(given, list):
+            wrong = "holds something that is no template with a name"
+            for item in given:
+                if not isinstance(item, dict):
+                    self.refuse(key, wrong)
+                for part in ("name", "template"):
+                    self.text(key, item.get(part), wrong)
+            sources = {item["name"]: item["template"] for item in given}
+            if (name or "default") in sources:
+                return sources[name or "default"]
+        elif key in self.value and not isinstance(given, str):
+            self.refuse(key, "is neither a text nor a list of templates")
+        raise StageError(f"{self.path}: no {key} called {name or 'default'}")
+
+
+def read_template(name):
+    """The file, source and variables of PATH.jinja, PATH.json or PATH.json#NAME."""
+    path, mark, variant = name.rpartition("#")
+    if not (mark and path.endswith(".json") and "/" not in variant):
+        path, variant = name, ""
+    if path.endswith(".json"):
+        config = Config(path)
+        return f"{path}: chat_template", config.template(variant), config.tokens()
     with open(path, "rb") as file:
         data = file.read()
     try:
-        return Renderer(data.decode("utf-8"))
+        source = data.decode("utf-8")
     except UnicodeDecodeError:
         raise StageError(f"{path}: not UTF-8") from None
+    beside = os.path.join(os.path.dirname(path), "tokenizer_config.json")
+    return path, source, Config(beside).tokens() if os.path.exists(beside) else {}
+
+
+def load_template(name):
+    place, source, variables = read_template(name)
+    try:
+        return Renderer(source, variables)
     except TemplateError as e:
-        raise StageError(f"{path}:{getattr(e, 'lineno', 1)}: {e}") from None
+        raise StageError(f"{place}:{getattr(e, 'lineno', 1)}: {e}") from None
 
 
 def run(options):
@@ -738,8 +912,7 @@ def run(options):
         with open(temporary, "w", encoding="utf-8") as out:
             for record in read_records(options.data, options.format):
                 try:
-                    line = encode_record(renderer, tokenizer, options.mask, record.id,
-                                         record.messages, options.prefix)
+                    line = encode_record(renderer, tokenizer, options.mask, record, options.prefix)
                 except StageError as e:
                     raise StageError(f"{record.place}: {e}") from None
                 except TemplateError as e:

@@ -115,6 +115,16 @@ roles|1|2|user is expected|{"messages":[{"role":"assistant","content":"a"},{"rol
 last|1|2|assistant|{"messages":[{"role":"user","content":"a"}]}
 system_late|1|2|system|{"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}
 role|1|2|tool|{"messages":[{"role":"tool","content":"a"}]}
+role_unknown|1|2|critic|{"messages":[{"role":"critic","content":"a"}]}
+call_answered|1|2|tool is expected, not user|{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{}]},{"role":"user","content":"b"},{"role":"assistant","content":"c"}]}
+call_of_user|1|2|tool_calls|{"messages":[{"role":"user","content":"a","tool_calls":[{}]},{"role":"assistant","content":"b"}]}
+calls_shape|1|2|tool_calls|{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":{}}]}
+call_shape|1|2|not an object|{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":[1]}]}
+call_id|1|2|tool_call_id|{"messages":[{"role":"user","content":"a","tool_call_id":"1"},{"role":"assistant","content":"b"}]}
+no_content|1|2|no content|{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[]}]}
+tools_shape|1|2|tools|{"tools":"a","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}
+tools_unnamed|1|2|tools, which the template does not name|{"tools":[],"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}
+reasoning_unnamed|1|2|reasoning_content|{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","reasoning_content":"c"}]}
 no_messages|1|2|messages|{"text":"a"}
 wrong_type|1|2|string|{"messages":[{"role":"user","content":3},{"role":"assistant","content":"b"}]}
 empty_line|1|2|empty|
@@ -249,6 +259,28 @@ warmup|two|warmup|s/warmup: 4/warmup: 16/
 syntax|all||s/arch: llama/arch: [llama/
 tab|all||s/^  layers/\tlayers/
 TABLE
+# ---- templates by path: NAME|CODE|WORDS|FILE ----
+while IFS='|' read -r name code words text; do
+    [ -n "$text" ] && printf '%b' "$text" >"broken/$name.json"
+    file=$(recipe "path_$name" -e "s#template: .*#template: ../broken/$name.json#")
+    bad "train, template $name" "$code" "broken/$name.json$words" "${T[@]}" --recipe "$file"
+    bad "ref, template $name" "$code" "broken/$name.json$words" "${R[@]}" --recipe "$file"
+done <<'TABLE'
+none|1|;No such file|
+no_template|1|: no chat_template|{"bos_token": "a"}
+number|1|:2: chat_template is neither|{\n"chat_template": 1}
+no_names|1|:1: chat_template holds|{"chat_template": [1]}
+no_default|1|: no chat_template called default|{"chat_template": [{"name": "a", "template": ""}]}
+token|1|:3: eos_token is no text|{"chat_template": "a",\n\n"eos_token": 3}
+cut_off|1|:|{"chat_template": "a"
+array|1|: not an object|["chat_template"]
+unknown|1|: chat_template:2|{"chat_template": "a\\n{{ x | shout }}"}
+TABLE
+# A misspelt path is an error that names the recipe's line.
+bad 'train, template path' 1 'recipes/path_none.yaml:18:;broken/none.json' "${T[@]}" --recipe recipes/path_none.yaml
+bad 'ref, template path' 1 'recipes/path_none.yaml:18:;broken/none.json' "${R[@]}" --recipe recipes/path_none.yaml
+bad 'run, template path' 1 'broken/none.json' "$faultline" run --out kept/campaign --quiet -c \
+    "$(sed 's#good.yaml#path_none.yaml#' "$smoke" >recipes/campaign_path.yaml && echo recipes/campaign_path.yaml)"
 for program in train ref init; do
     case $program in
     train) command=("${T[@]}") ;;

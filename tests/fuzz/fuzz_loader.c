@@ -417,7 +417,7 @@ static void check_step(const struct naive *n, const struct eng_step_batch *b)
     for (size_t i = 0; i < n->skipped_count; i++) {
         char id[32];
         snprintf(id, sizeof id, "line:%zu", n->skipped[i] + 1);
-        fuzz_require(strcmp(b->skipped[i], id) == 0);
+        fuzz_require(strcmp(b->skipped[i].id, id) == 0);
     }
 }
 

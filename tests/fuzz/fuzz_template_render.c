@@ -112,7 +112,7 @@ static void compare(unsigned which, const struct eng_message *messages, size_t c
         fuzz_require(eng_layout_render(layout, messages, count, &wanted, NULL) == ENG_OK);
     }
     const enum eng_status status =
-        eng_template_render(jinja_of(which), messages, count, &jinja, &error);
+        eng_template_render(jinja_of(which), messages, count, NULL, &jinja, &error);
     fuzz_require(status == ENG_OK);
     fuzz_require(wanted.size == jinja.size);
     fuzz_require(wanted.size == 0 || memcmp(wanted.bytes, jinja.bytes, wanted.size) == 0);

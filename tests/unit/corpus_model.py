@@ -8,6 +8,7 @@ import datetime
 import json
 import math
 import os
+import re
 import subprocess
 import unicodedata
 
@@ -16,7 +17,7 @@ import jinja2.ext
 import regex
 import yaml
 
-ROLES = ("system", "user", "assistant")
+ROLES = ("system", "user", "assistant", "tool")
 END_OF_TURN = {"chatml": "<|im_end|>", "llama2": "</s>", "llama3": "<|eot_id|>", "gemma": "<end_of_turn>",
                "plain": "<|endoftext|>"}
 # Lone surrogates cannot occur in a content, so they can mark what the template did.
@@ -74,12 +75,12 @@ def parse_line(raw, form="messages"):
     if not isinstance(messages, list) or not messages:
         raise ValueError("no messages")
     for message in messages:
-        if message["role"] not in ROLES or not isinstance(message["content"], str):
+        if message["role"] not in ROLES or not (isinstance(message["content"], str) or message.get("tool_calls")):
             raise ValueError("bad message")
-        message["content"].encode("utf-8")  # fails on a lone surrogate
-    roles = [message["role"] for message in messages]
-    turns = roles[1:] if roles[0] == "system" else roles
-    if not turns or turns != ["user", "assistant"] * (len(turns) // 2):
+        (message["content"] or "").encode("utf-8")  # fails on a lone surrogate
+    # One letter a message: c is an assistant's that calls tools.
+    turns = "".join("c" if message.get("tool_calls") else message["role"][0] for message in messages)
+    if not re.fullmatch("s?(u([ac]t+)*a)*u([ac]t+)*[ac]", turns):
         raise ValueError("roles out of order")
     return record
 
@@ -132,14 +133,17 @@ def template(folder, name):
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation], finalize=mark,
         undefined=jinja2.StrictUndefined, loader=jinja2.FileSystemLoader(folder))
     environment.globals["strftime_now"] = CLOCK.strftime
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    if name == "tool_turns":  # reads keys that are not there
+        environment.undefined = jinja2.Undefined
     return environment.get_template(name + ".jinja")
 
 
-def render(source, messages):
+def render(source, messages, beside=None):
     """The characters of the rendered text: list of (character, from content, in an assistant span)."""
     content = span = False
     out = []
-    for character in source.render(messages=messages, add_generation_prompt=False):
+    for character in source.render(messages=messages, add_generation_prompt=False, **(beside or {})):
         if character in (CONTENT, CONTENT_END):
             content = character == CONTENT
         elif character in (SPAN, SPAN_END):
@@ -158,6 +162,11 @@ def by_prefix(source, messages, out):
     spans = [(size(i, True), size(i + 1, False))
              for i, message in enumerate(messages) if message["role"] == "assistant"]
     return [(c, content, any(a <= at < b for a, b in spans)) for at, (c, content, _) in enumerate(out)]
+
+
+def beside(record):
+    """What a record gives templates besides messages."""
+    return {key: record.get(key) for key in ("tools", "documents")}
 
 
 class Tokenizer:
@@ -331,7 +340,7 @@ class Run:
         messages = record["messages"]
         for end in range(1, len(messages)):
             if messages[end - 1]["role"] == "assistant":
-                part = render(self.template, messages[:end])
+                part = render(self.template, messages[:end], beside(record))
                 if [c for c, _, _ in part] != [c for c, _, _ in rendered[:len(part)]]:
                     return False
         spans = [at for at, (_, _, span) in enumerate(rendered) if span]
@@ -344,7 +353,7 @@ class Run:
     def _document(self, record):
         """The tokens of a record as placed, or None if it is skipped."""
         context, data = self.recipe["model"]["context"], self.recipe["data"]
-        rendered = render(self.template, record["messages"])
+        rendered = render(self.template, record["messages"], beside(record))
         tokens = whole = self._marked(rendered)
         rule = data["truncate"]
         cut = len(tokens) > context and data["packing"] != "wrapped"
@@ -425,13 +434,17 @@ class Run:
 
     def _name_record(self, epoch, record):
         messages = record["messages"]
-        contents = [message["content"] for message in messages]
+        contents = [message["content"] for message in messages if message["content"] is not None]
+        roles = [message["role"] for message in messages]
         system = messages[0]["role"] == "system"
-        self.tokenizer.encode(render(self.template, messages))
+        self.tokenizer.encode(render(self.template, messages, beside(record)))
         self.features.add("system" if system else "no_system")
         named = {
             "two_epochs": epoch > 0,
-            "multi_turn": len(messages) - system > 2,
+            "multi_turn": roles.count("assistant") > 1,
+            "tools": record.get("tools") is not None,
+            "reasoning": any(message["role"] == "assistant" and "</think>" in (message["content"] or "")
+                             for message in messages[:-1]),
             "edge_space": any(content != content.strip() for content in contents),
             "control_text": any(token in content for content in contents for token in self.tokenizer.control),
             "non_ascii": any(not content.isascii() for content in contents),

@@ -19,7 +19,7 @@ CORPUS = INIT = None
 # Settled by the run itself, not by recipe and data.
 RUN_TIME = {"clipped", "tight", "lazy", "pct", "tasks", "resumed"}
 SMALLEST = {"clinical.jsonl": 300, "clinical_eval.jsonl": 40, "hostile.jsonl": 60, "short.jsonl": 140,
-            "tiny_epochs.jsonl": 12}
+            "tiny_epochs.jsonl": 12, "reasoning.jsonl": 12}
 # Of pico's weights for seed 1: the same on every compiler and machine.
 WEIGHTS_SHA256 = "2794cd97085f068d778bbebdfbbbf492615cb6b9b8f3d780e2e5776a04335c10"
 

@@ -13,6 +13,13 @@
     "{\"messages\": [{\"role\": \"user\", \"content\": \"" text "\"}, "                            \
     "{\"role\": \"assistant\", \"content\": \"A\"}]}"
 
+/* A question, an answer that has these tool calls, and what follows it. */
+#define CALLS(calls, role, content)                                                                \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"assistant\", "          \
+    "\"content\": \"A\", \"tool_calls\": " calls "}, "                                             \
+    "{\"role\": \"" role "\", \"content\": " content "}, "                                         \
+    "{\"role\": \"assistant\", \"content\": \"B\"}]}"
+
 struct bad_line {
     const char *line, *cause;
 };
@@ -82,7 +89,25 @@ static const struct bad_line bad_lines[] = {
     {"{\"messages\": [{\"role\": \"user\", \"content\": 7}]}", "a string is expected"},
     {"{\"messages\": [{\"role\": \"user\", \"content\": [\"Q\"]}]}", "a string is expected"},
     {"{\"messages\": [{\"role\": \"user\", \"role\": \"user\"}]}", "duplicate key 'role'"},
-    {"{\"messages\": [{\"role\": \"tool\", \"content\": \"Q\"}]}", "role 'tool' is none of"},
+    {"{\"messages\": [{\"role\": \"tool\", \"content\": \"Q\"}]}",
+     "message 1: user is expected, not tool"},
+    {"{\"messages\": [{\"role\": \"critic\", \"content\": \"Q\"}]}",
+     "role 'critic' is none of"},
+    {CALLS("[{}]", "user", "\"R\""), "message 3: tool is expected, not user"},
+    {CALLS("[]", "assistant", "\"R\""), "message 3: user or tool is expected, not assistant"},
+    {CALLS("[{}]", "tool", "null"), "message 3 has no content"},
+    {CALLS("[{}]", "tool", "\"R\", \"tool_calls\": []"),
+     "message 3 has tool_calls, but is not the assistant's"},
+    {CALLS("[1]", "tool", "\"R\""), "an element of the list is not an object"},
+    {CALLS("{}", "tool", "\"R\""), "tool_calls must be an array"},
+    {CALLS("[{\"a\": 1, \"a\": 1}]", "tool", "\"R\""), "duplicate key 'a'"},
+    {"{\"tools\": {}, " CHAT "}", "tools must be an array"},
+    {"{\"documents\": [[]], " CHAT "}", "an element of the list is not an object"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\", \"tool_call_id\": \"1\"}]}",
+     "message 1 has tool_call_id, but is not a tool's"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\", \"name\": 1}]}",
+     "a string is expected"},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": null}]}", "message 1 has no content"},
     {"{\"messages\": [{\"role\": \"User\", \"content\": \"Q\"}]}", "role 'User' is none of"},
     {"{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}]}",
      "last message is not the assistant"},
@@ -164,6 +189,55 @@ Test(eng_data_json, decodes_escapes_and_keeps_the_rest)
     expect_text(chat.messages[0].content, wanted, sizeof wanted - 1);
     cr_assert_eq(chat.messages[1].role, ENG_ROLE_ASSISTANT);
     cr_assert_eq(chat.messages[1].content.size, 0);
+    eng_conversation_fini(&chat);
+}
+
+Test(eng_data_json, reads_tools_as_they_stand)
+{
+    static const char line[] =
+        "{\"tools\": [ {\"b\": 1, \"a\": [2]} ], \"documents\": null, \"messages\": ["
+        "{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"assistant\", "
+        "\"tool_calls\": [{\"name\": \"f\"}], \"reasoning_content\": \"why\"}, "
+        "{\"role\": \"tool\", \"tool_call_id\": \"7\", \"content\": \"\", \"name\": null}, "
+        "{\"role\": \"assistant\", \"content\": \"A\", \"tool_calls\": null}]}";
+    struct eng_conversation chat = {0};
+    struct eng_error cause = {""};
+    cr_assert_eq(eng_record_parse(ENG_FORMAT_MESSAGES, line, sizeof line - 1, &chat, &cause),
+                 ENG_OK, "%s", cause.text);
+    const struct eng_extras extras = eng_conversation_extras(&chat);
+    cr_assert_eq(chat.message_count, 4);
+    expect_text(extras.tools, "[ {\"b\": 1, \"a\": [2]} ]", 22);
+    cr_assert_eq(extras.documents.bytes, NULL);
+    cr_assert_neq(extras.messages, NULL);
+    cr_assert_eq(chat.messages[1].content.bytes, NULL);
+    expect_text(extras.messages[1].tool_calls, "[{\"name\": \"f\"}]", 15);
+    expect_text(extras.messages[1].reasoning_content, "why", 3);
+    cr_assert_eq(chat.messages[2].role, ENG_ROLE_TOOL);
+    expect_text(extras.messages[2].tool_call_id, "7", 1);
+    cr_assert_eq(extras.messages[2].name.bytes, NULL);
+    cr_assert_eq(extras.messages[3].tool_calls.bytes, NULL);
+    static const char plain[] = "{" CHAT "}";
+    cr_assert_eq(eng_record_parse(ENG_FORMAT_MESSAGES, plain, sizeof plain - 1, &chat, NULL),
+                 ENG_OK);
+    cr_assert_eq(eng_conversation_extras(&chat).messages, NULL);
+    cr_assert_eq(eng_conversation_extras(&chat).tools.bytes, NULL);
+    eng_conversation_fini(&chat);
+}
+
+Test(eng_data_json, a_completion_keeps_its_calls_wherever_it_stands)
+{
+    static const char line[] =
+        "{\"completion\": [{\"role\": \"assistant\", \"content\": \"A\", \"tool_calls\": [{}]}], "
+        "\"prompt\": [{\"role\": \"user\", \"content\": \"Q\", \"name\": \"n\"}]}";
+    struct eng_conversation chat = {0};
+    cr_assert_eq(eng_record_parse(ENG_FORMAT_COMPLETION, line, sizeof line - 1, &chat, NULL),
+                 ENG_OK);
+    cr_assert_eq(chat.message_count, 2);
+    const struct eng_extras extras = eng_conversation_extras(&chat);
+    cr_assert_neq(extras.messages, NULL);
+    expect_text(extras.messages[0].name, "n", 1);
+    cr_assert_eq(extras.messages[0].tool_calls.bytes, NULL);
+    expect_text(extras.messages[1].tool_calls, "[{}]", 4);
     eng_conversation_fini(&chat);
 }
 

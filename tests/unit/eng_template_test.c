@@ -37,7 +37,7 @@ static void expect(const char *ending, const char *file, const char *variant, co
     snprintf(name, sizeof name, "%s%s", path, variant);
     enum eng_status status = eng_template_open(name, &t, &error);
     if (status == ENG_OK) {
-        status = eng_template_render(t, chat, 5, &r, &error);
+        status = eng_template_render(t, chat, 5, NULL, &r, &error);
     }
     if (status != ENG_OK) {
         const char *const at =
@@ -92,8 +92,16 @@ Test(eng_template, a_configuration_brings_the_template_and_its_tokens)
     expect(".json", config, "", "<b><e>|<e>,|");
     expect(".json", config, "#other", "o|o,|");
     expect(".json", config, "#third", ": no chat_template called third");
-    expect(".json", "{\"bos_token\": 1, \"chat_template\": \"x\"}", "", ": bos_token is no text");
-    expect(".json", "{\"chat_template\": 1}", "", ": no chat_template");
+    expect(".json", "{\"bos_token\": 1, \"chat_template\": \"x\"}", "", ":1: bos_token is no text");
+    expect(".json", "{\"x\": 1,\n\"chat_template\": 1}", "",
+           ":2: chat_template is neither a text nor a list of templates");
+    expect(".json", "{\"chat_template\": [\n\"a\"]}", "",
+           ":1: chat_template holds something that is no template with a name");
+    expect(".json", "{\"chat_template\": [{\"name\": \"a\", \"template\": \"\"}]}", "",
+           ": no chat_template called default");
+    expect(".json", "{\"chat_template\": \"a\\n{{ x | shout }}\"}", "",
+           ": chat_template:2:8: there is no filter 'shout'");
+    expect(".json", "{}", "", ": no chat_template");
     expect(".json", "{", "", ":1: not JSON: string or '}' expected near end of file");
 }
 
@@ -108,4 +116,66 @@ Test(eng_template, what_is_wrong_in_a_template_is_named_with_its_place)
     cr_assert_eq(eng_template_open("vicuna", &t, &error), ENG_EUSAGE);
     cr_assert_eq(eng_template_open("/nowhere/x.jinja", &t, &error), ENG_EIO);
     cr_assert_neq(strstr(error.text, "/nowhere/x.jinja"), NULL);
+}
+
+Test(eng_template, tools_and_calls_keep_the_order_of_the_record)
+{
+    static const struct eng_message messages[] = {{ENG_ROLE_USER, {"Q", 1}},
+                                                  {ENG_ROLE_ASSISTANT, {NULL, 0}},
+                                                  {ENG_ROLE_TOOL, {"R", 1}},
+                                                  {ENG_ROLE_ASSISTANT, {"A", 1}}};
+    static const char calls[] = "[{\"z\": 1.50, \"a\": \"<e>\"}]";
+    struct eng_message_extra extra[4] = {{{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}}};
+    extra[1].tool_calls = (struct eng_text){calls, sizeof calls - 1};
+    extra[2].name = (struct eng_text){"n", 1};
+    struct eng_extras extras = {.tools = {"[{\"b\": -0, \"a\": null}]", 22}, .messages = extra};
+    char *const path = written(".jinja", "{{ tools | tojson }}{{ documents is none }}"
+                                         "{% for m in messages %}{{ m | tojson }}"
+                                         "{% generation %}{{ m.tool_calls }}{% endgeneration %}"
+                                         "{% endfor %}");
+    static const char wanted[] =
+        "[{\"b\": 0, \"a\": null}]True{\"role\": \"user\", \"content\": \"Q\"}"
+        "{\"role\": \"assistant\", \"content\": null, \"tool_calls\": "
+        "[{\"z\": 1.5, \"a\": \"<e>\"}]}[{'z': 1.5, 'a': '<e>'}]"
+        "{\"role\": \"tool\", \"content\": \"R\", \"name\": \"n\"}"
+        "{\"role\": \"assistant\", \"content\": \"A\"}";
+    struct eng_error error = {""};
+    struct eng_rendered r = {0};
+    eng_template *t = NULL;
+    cr_assert_eq(eng_template_open(path, &t, &error), ENG_OK, "%s", error.text);
+    cr_assert_eq(eng_template_render(t, messages, 4, &extras, &r, &error), ENG_OK, "%s",
+                 error.text);
+    cr_assert_eq(r.size, sizeof wanted - 1, "%.*s", (int)r.size, r.bytes);
+    cr_assert_eq(memcmp(r.bytes, wanted, r.size), 0, "%.*s", (int)r.size, r.bytes);
+    extras.tools = (struct eng_text){"[{\"b\": 9223372036854775808}]", 28};
+    cr_assert_eq(eng_template_render(t, messages, 4, &extras, &r, &error), ENG_EINPUT);
+    cr_assert_neq(strstr(error.text, "tools: too big integer"), NULL, "%s", error.text);
+    eng_rendered_fini(&r);
+    eng_template_close(t);
+    fixture_remove(path);
+}
+
+Test(eng_template, what_the_template_does_not_name_is_refused)
+{
+    static const struct eng_message_extra extra[5] = {[2] = {.tool_calls = {"[]", 2}}};
+    static const struct {
+        struct eng_extras extras;
+        const char *word;
+    } cases[] = {{{.tools = {"[]", 2}}, "has tools, which"},
+                 {{.documents = {"[]", 2}}, "has documents, which"},
+                 {{.messages = extra}, "has tool_calls, which"}};
+    struct eng_rendered r = {0};
+    eng_template *t = NULL;
+    cr_assert_eq(eng_template_open("chatml", &t, NULL), ENG_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct eng_error error = {""};
+        cr_assert_eq(eng_template_render(t, chat, 5, &cases[i].extras, &r, &error), ENG_EINPUT);
+        cr_assert_neq(strstr(error.text, cases[i].word), NULL, "%s", error.text);
+    }
+    static const struct eng_message told[] = {{ENG_ROLE_TOOL, {"R", 1}}};
+    struct eng_error error = {""};
+    cr_assert_eq(eng_template_render(t, told, 1, NULL, &r, &error), ENG_EINPUT);
+    cr_assert_neq(strstr(error.text, "messages of role tool, which"), NULL, "%s", error.text);
+    eng_rendered_fini(&r);
+    eng_template_close(t);
 }

@@ -70,7 +70,9 @@ Test(ref_rows, a_packed_row_holds_what_fits_and_padding)
     cr_assert_str_eq(log.placed[0].document->id, "a");
     cr_assert_str_eq(log.placed[1].document->id, "c");
     cr_assert_eq(log.skipped_count, 1);
-    cr_assert_str_eq(log.skipped[0]->id, "b");
+    cr_assert_str_eq(log.skipped[0].document->id, "b");
+    cr_assert_eq(log.skipped[0].reason, ORC_REF_UNLEARNED);
+    cr_assert_eq(log.skips[ORC_REF_UNLEARNED], 1);
     cr_assert_eq(log.packed_rows, 1);
     cr_assert_eq(log.padded_rows, 1);
     orc_ref_stream_destroy(stream);

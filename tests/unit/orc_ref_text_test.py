@@ -45,9 +45,13 @@ def conversation(*contents, system=None):
     return messages
 
 
+def record_of(messages, **beside):
+    return stage.Record(0, "x.jsonl", 1, "x", messages, {**stage.NOTHING_BESIDE, **beside})
+
+
 def encode(template, messages, mask="assistant", tokenizer=None):
     tokenizer = tokenizer or make_tokenizer()
-    line = stage.encode_record(stage.Renderer(template), tokenizer, mask, "x", messages)
+    line = stage.encode_record(stage.Renderer(template), tokenizer, mask, record_of(messages))
     return line, tokenizer
 
 
@@ -139,7 +143,9 @@ class Data(unittest.TestCase):
         self.refuse(line("system", "system", "user", "assistant"), "message 1 is system")
         self.refuse(line("user", "user", "assistant"), "message 1 is user")
         self.refuse(line("user", "assistant", "user"), "last message")
-        self.refuse(line("user", "tool"), "message 1 has no role")
+        self.refuse(line("user", "critic"), "message 1 has no role")
+        self.refuse(line("user", "tool"), "message 1 is tool, expected assistant")
+        self.refuse(line("user", "assistant", "tool", "user"), "message 3 is user, expected tool or assistant")
         self.refuse('{"messages":{}}', "not a list")
         self.refuse('{"messages":[1]}', "message 0 is not an object")
         self.refuse('{"messages":[{"role":"user","content":["a"]}]}', "message 0 has no string")
@@ -207,12 +213,54 @@ class Formats(unittest.TestCase):
                                  # The first answer is dropped when it is not the last.
                                  ("{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}:{% elif loop.last %}"
                                   "{% generation %}{{ m.content }};{% endgeneration %}{% endif %}{% endfor %}", 0)):
-            line = stage.encode_record(stage.Renderer(template), make_tokenizer(), "last", "x", messages, True)
+            line = stage.encode_record(stage.Renderer(template), make_tokenizer(), "last", record_of(messages), True)
             self.assertEqual(line["prefix"], wanted)
         joined = "{% for m in messages %}{% if m.role == 'user' %}a{% else %}{% generation %}b{% endgeneration %}{% endif %}{% endfor %}"
-        line = stage.encode_record(stage.Renderer(joined), make_tokenizer([("a", "b")]), "last", "x",
-                                   conversation("q", "a"), True)
+        line = stage.encode_record(stage.Renderer(joined), make_tokenizer([("a", "b")]), "last",
+                                   record_of(conversation("q", "a")), True)
         self.assertEqual(line["prefix"], 0, "a token reaches over the border")
+
+
+CALL = {"type": "function", "function": {"name": "dose", "arguments": {"z": 1, "a": -0.5}}}
+
+
+class Tools(unittest.TestCase):
+    chat = [{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": [CALL]},
+            {"role": "tool", "content": "r", "tool_call_id": "1"}, {"role": "assistant", "content": "a"}]
+
+    def test_a_chat_with_tools_reaches_the_template_in_the_order_of_the_file(self):
+        template = ("{{ tools | tojson }}|{% for m in messages %}{{ m | tojson }}{% generation %}{{ m.tool_calls | length }}"
+                    "{% endgeneration %}{% endfor %}")
+        record = {"messages": self.chat, "tools": [{"name": "<|im_end|>", "b": 1, "a": None}]}
+        messages, beside = stage.check_messages(record), stage.check_beside(record, "messages")
+        rendered = stage.Renderer(template).render(messages, beside)
+        self.assertTrue(rendered.text.startswith('[{"name": "<|im_end|>", "b": 1, "a": null}]|{"role": "user", "content": "q"}'))
+        self.assertIn('{"role": "assistant", "content": null, "tool_calls": [{"type": "function", "function": '
+                      '{"name": "dose", "arguments": {"z": 1, "a": -0.5}}}]}', rendered.text)
+        self.assertTrue(all(rendered.from_content[rendered.text.index("<|im"):rendered.text.index("<|im") + 10]))
+
+    def test_what_the_template_does_not_name_is_refused(self):
+        for template, lost in (("{{ messages[1].tool_calls }}", "tools"), ("{{ tools }}{% generation %}{% endgeneration %}", "tool_calls")):
+            with self.assertRaises(stage.StageError) as caught:
+                stage.Renderer(template).render(self.chat, {"tools": [], "documents": None})
+            self.assertIn(f"the record has {lost}, which", str(caught.exception))
+
+    def test_other_shapes_are_refused(self):
+        call = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+        cases = [([{"role": "user", "content": "q", "tool_calls": []}], 'has "tool_calls"'),
+                 ([{"role": "user", "content": "q", "tool_call_id": "1"}], 'has "tool_call_id"'),
+                 ([{"role": "user", "content": "q"}, {**call, "tool_calls": {}}], "not a list of objects"),
+                 ([{"role": "user", "content": "q"}, {**call, "tool_calls": ["a"]}], "not a list of objects"),
+                 ([{"role": "user", "content": "q"}, {**call, "tool_calls": []}], "no string"),
+                 ([{"role": "user", "content": "q"}, {**call, "name": 1}], '"name" is not a string'),
+                 ([{"role": "user", "content": "q"}, call, {"role": "assistant", "content": "a"}], "expected tool")]
+        for messages, words in cases:
+            with self.assertRaises(stage.StageError, msg=words) as caught:
+                stage.check_messages({"messages": messages})
+            self.assertIn(words, str(caught.exception))
+        for value in ({}, [1], stage.parse_json(b'[{"a": 9223372036854775808}]'), [{"a": float("inf")}], [{"a\0": 1}]):
+            with self.assertRaises(stage.StageError, msg=value):
+                stage.check_beside({"tools": value}, "messages")
 
 
 class Rendering(unittest.TestCase):
