@@ -1,5 +1,5 @@
 /* Reads an earlier results.json.
- * Called by cmd_gate.c and har_run.c; must not know the database. */
+ * Called by cmd_gate.c, cmd_run.c and har_select.c; must not know the database. */
 #include "har_baseline.h"
 
 #include <errno.h>

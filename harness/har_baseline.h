@@ -1,5 +1,5 @@
 /* An earlier campaign's results.json, to compare with.
- * Called by cmd_gate.c and har_run.c; must not know the database. */
+ * Called by cmd_gate.c, cmd_run.c and har_select.c; must not know the database. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* One table of options; each row says which commands take it, what it means and where it goes.
- * Called by main.c; must not know what the values are used for. */
+ * Called by har_main.c; must not know what the values are used for. */
 #include "har_options.h"
 
 #include <errno.h>

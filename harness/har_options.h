@@ -1,5 +1,5 @@
 /* The command line of every subcommand: one table gives parsing and --help.
- * Called by main.c and the commands; must not know what the values are used for. */
+ * Called by har_main.c and the commands; must not know what the values are used for. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Selects faults, gives each dose a line, matches triggers with recipes.
- * Called by har_lab.c; must not know processes or the database. */
+ * Called by har_run.c and har_control.c; must not know processes or the database. */
 #include "har_plan.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Which fault runs on which recipe, and how: the cheapest recipe that has its trigger.
- * Called by har_lab.c; must not know processes or the database. */
+ * Called by har_run.c and har_control.c; must not know processes or the database. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* The stages of a campaign in order.
- * Called by cmd_run.c and cmd_null.c; must not know options or output. */
+ * Called by cmd_run.c, cmd_effect.c and doctor; must not know options or output. */
 #include "har_run.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* A campaign from its first control to its last case.
- * Called by cmd_run.c and cmd_null.c; must not know options or output. */
+ * Called by cmd_run.c, cmd_effect.c and doctor; must not know options or output. */
 #pragma once
 
 #include "har_lab.h"

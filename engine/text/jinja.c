@@ -1,5 +1,5 @@
 /* Parsing and rendering, put together.
- * Called by layout; must not know roles, recipes or tokens. */
+ * Called by template; must not know roles, recipes or tokens. */
 #include "jinja.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* JSON values as values of templates.
- * Called by layout; must not know templates. */
+ * Called by tests and benchmarks; must not know templates. */
 #include "jinja_json.h"
 
 static struct jv from_array(struct jmem *m, const json_t *json, uint8_t flags)

@@ -1,5 +1,5 @@
 /* JSON values as values of templates.
- * Used by layout and tests; must not know templates. */
+ * Used by tests and benchmarks; must not know templates. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* Chat layouts: messages in, bytes and spans out. The meaning of each is
- * corpus/templates/<name>.jinja. Called by engine/data; must not know tokens. A Jinja engine can
- * stand behind the same calls. */
+ * corpus/templates/<name>.jinja. Called by engine/data and by template, which has Jinja templates
+ * from files as well; must not know tokens. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* UTF-8 checks and Unicode white space. Used by the JSON reader and the layouts; knows neither. */
+/* UTF-8 checks and Unicode white space. Used by engine/text and engine/data; knows neither. */
 #pragma once
 
 #include <stdbool.h>
