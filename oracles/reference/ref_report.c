@@ -27,7 +27,7 @@ enum orc_ref_status orc_ref_report_header(struct orc_ref_run *run, struct orc_re
         orc_ref_trace_null(t, unsaid[i]);
     orc_ref_trace_text(t, "level", run->options->full ? "full" : "hashes");
     orc_ref_trace_count(t, "first_step", 1);
-    orc_ref_trace_count(t, "steps", recipe->train.steps);
+    orc_ref_trace_count(t, "steps", run->options->steps);
     orc_ref_trace_open_array(t, "tensors");
     for (size_t i = 0; i < run->params.count; i++)
         orc_ref_trace_text(t, NULL, run->params.list[i].name);
