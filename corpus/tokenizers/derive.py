@@ -52,4 +52,6 @@ def main(kind, source, out):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in ("composed", "ranks"):
+        sys.exit("usage: derive.py composed|ranks TOKENIZER.json OUT")
     main(*sys.argv[1:])

@@ -445,6 +445,8 @@ def main(arguments):
 
     A text is a 32-bit size and bytes; ids are a 32-bit count and numbers, each with its first byte if asked for.
     """
+    if not arguments or arguments[0].startswith("-"):
+        sys.exit("usage: text_tokenizer.py TOKENIZER [seen] [starts] < texts > ids")
     if arguments[0].endswith(".tiktoken"):
         tokenizer = from_ranks(arguments[0])
     else:

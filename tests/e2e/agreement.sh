@@ -5,7 +5,8 @@
 # Without DATA the recipe's own data is used. Prints mean and largest relative loss difference, and the
 # difference at some steps. Exit 77 (skipped) when DATA is named but absent.
 set -euo pipefail
-build=$(readlink -f "${1:?usage: agreement.sh BUILD RECIPE STEPS [DATA]}")
+[ $# -ge 3 ] || { echo "usage: agreement.sh BUILD RECIPE STEPS [DATA]" >&2; exit 1; }
+build=$(readlink -f "$1")
 recipe=$(readlink -f "$2")
 steps=$3
 data=${4:-}

@@ -4,7 +4,8 @@
 # armed run hangs, crashes or asserts; only allocator faults may end in a refusal. No verdict of an oracle is asked.
 #   certify.sh BUILD RECIPE_FOLDER [PATTERN]
 set -euo pipefail
-build=$(readlink -f "${1:?usage: certify.sh BUILD RECIPE_FOLDER [PATTERN]}")
+[ $# -ge 2 ] || { echo "usage: certify.sh BUILD RECIPE_FOLDER [PATTERN]" >&2; exit 1; }
+build=$(readlink -f "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 /usr/bin/python3 - "$build" "$(readlink -f "$2")" "$work" "${3:-*}" <<'PY'

@@ -4,7 +4,8 @@
 # seed: they run once for each row of the array.
 #   healthy_runs.sh RECIPE SEEDS BUILD [BUILD_OF_ANOTHER_COMPILER...]
 set -euo pipefail
-recipe=$(readlink -f "${1:?usage: healthy_runs.sh RECIPE SEEDS BUILD...}")
+[ $# -ge 3 ] || { echo "usage: healthy_runs.sh RECIPE SEEDS BUILD..." >&2; exit 1; }
+recipe=$(readlink -f "$1")
 seeds=$2
 shift 2
 work=$(mktemp -d)

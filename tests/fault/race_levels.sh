@@ -3,7 +3,8 @@
 # often with a full trace as with none, within the exact test of two proportions.
 #   race_levels.sh BUILD RECIPE SEEDS FAULT...
 set -euo pipefail
-build=$(readlink -f "${1:?usage: race_levels.sh BUILD RECIPE SEEDS FAULT...}")
+[ $# -ge 4 ] || { echo "usage: race_levels.sh BUILD RECIPE SEEDS FAULT..." >&2; exit 1; }
+build=$(readlink -f "$1")
 recipe=$(readlink -f "$2")
 seeds=$3
 shift 3

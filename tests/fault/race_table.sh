@@ -6,7 +6,8 @@
 # nothing in fifo, where nothing is ever pending).
 #   race_table.sh BUILD RECIPE_FOLDER SEEDS [PATTERN [OUT.tsv]]
 set -euo pipefail
-build=$(readlink -f "${1:?usage: race_table.sh BUILD RECIPE_FOLDER SEEDS [PATTERN [OUT.tsv]]}")
+[ $# -ge 3 ] || { echo "usage: race_table.sh BUILD RECIPE_FOLDER SEEDS [PATTERN [OUT.tsv]]" >&2; exit 1; }
+build=$(readlink -f "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 /usr/bin/python3 - "$build" "$(readlink -f "$2")" "$work" "$3" "${4:-*}" "${5:-}" <<'PY'

@@ -2,7 +2,8 @@
 # Every site of the catalogue runs in at least one recipe: a reach-map run of each, and a resumed one.
 #   reach.sh BUILD RECIPE_FOLDER
 set -euo pipefail
-build=$(readlink -f "${1:?usage: reach.sh BUILD RECIPE_FOLDER}")
+[ $# -ge 2 ] || { echo "usage: reach.sh BUILD RECIPE_FOLDER" >&2; exit 1; }
+build=$(readlink -f "$1")
 recipes=$(readlink -f "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

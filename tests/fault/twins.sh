@@ -2,7 +2,8 @@
 # Each file's mutable twin with nothing armed writes production's step records, byte for byte.
 #   twins.sh BUILD RECIPE
 set -euo pipefail
-build=$(readlink -f "${1:?usage: twins.sh BUILD RECIPE}")
+[ $# -ge 2 ] || { echo "usage: twins.sh BUILD RECIPE" >&2; exit 1; }
+build=$(readlink -f "$1")
 recipe=$(readlink -f "$2")
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)

@@ -4,7 +4,8 @@
 # Ways to run reach the calls outside the steps: checkpoints, resuming, out of memory, weights moved or saved.
 #   wait_sweep.sh BUILD RECIPE_FOLDER [CALLS]     only the first CALLS of each way (0 = all)
 set -euo pipefail
-build=$(readlink -f "${1:?usage: wait_sweep.sh BUILD RECIPE_FOLDER [CALLS]}")
+[ $# -ge 2 ] || { echo "usage: wait_sweep.sh BUILD RECIPE_FOLDER [CALLS]" >&2; exit 1; }
+build=$(readlink -f "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 /usr/bin/python3 - "$build" "$(readlink -f "$2")" "$work" "${3:-0}" <<'PY'

@@ -2,7 +2,8 @@
 # The CUDA back end where no device is: what --device cuda says, that nothing else breaks, and a run that fails
 # half-way. With a device it only checks that the libraries load.   back_end.sh BUILD RECIPES
 set -uo pipefail
-build=$(readlink -f "${1:?usage: back_end.sh BUILD RECIPES}")
+[ $# -ge 2 ] || { echo "usage: back_end.sh BUILD RECIPES" >&2; exit 1; }
+build=$(readlink -f "$1")
 recipe=$(readlink -f "$2")/pico.yaml
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
