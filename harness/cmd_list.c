@@ -116,7 +116,8 @@ enum har_status har_cmd_list(const struct har_options *options, struct har_error
         printf("%zu of %zu faults\n", count, mut_fault_count());
         json_decref(list);
     }
-    return count > 0 ? HAR_OK : har_fail(error, HAR_EUSAGE, "no fault matches");
+    return count > 0 ? HAR_OK
+                     : har_fail(error, HAR_EUSAGE, "no fault matches; faultline list shows all");
 }
 
 /* Stored outcomes of one fault. */

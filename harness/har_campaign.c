@@ -102,6 +102,16 @@ bool har_schedule_find(const char *name, enum har_schedule *out)
     return false;
 }
 
+/* What a name may be, for messages. */
+static const char family_words[] =
+#define MUT_ROW_(upper, lower) " " #lower
+    MUT_FAMILIES(MUT_ROW_);
+#undef MUT_ROW_
+static const char check_words[] =
+#define ORC_ROW_(name, kind, text) " " #name
+    ORC_CHECKS(ORC_ROW_);
+#undef ORC_ROW_
+
 static bool family_find(const char *name, enum mut_family *out)
 {
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
@@ -183,7 +193,8 @@ static enum har_status take_families(struct har_campaign *c, const char *source,
     for (size_t i = 0; i < count; i++) {
         enum mut_family family;
         if (!family_find(names[i], &family)) {
-            return har_fail(error, HAR_EUSAGE, "%s: unknown family '%s'", source, names[i]);
+            return har_fail(error, HAR_EUSAGE, "%s: unknown family '%s'; there are%s", source,
+                            names[i], family_words);
         }
         c->families[family] = true;
     }
@@ -218,8 +229,8 @@ static enum har_status take_schedules(struct har_campaign *c, const struct raw_c
         enum mut_family family;
         enum har_schedule schedule;
         if (!family_find(raw->schedules[i].family, &family)) {
-            return har_fail(error, HAR_EUSAGE, "%s: schedules: unknown family '%s'", c->path,
-                            raw->schedules[i].family);
+            return har_fail(error, HAR_EUSAGE, "%s: schedules: unknown family '%s'; there are%s",
+                            c->path, raw->schedules[i].family, family_words);
         }
         if (!har_schedule_find(raw->schedules[i].schedule, &schedule)) {
             return har_fail(error, HAR_EUSAGE, "%s: schedules: '%s' is none of fifo, lazy, pct",
@@ -363,12 +374,14 @@ static enum har_status check_all(const struct har_campaign *c, const struct har_
     for (size_t i = 0; i < c->check_count; i++) {
         enum orc_check_id id;
         if (!orc_check_find(c->checks[i], &id)) {
-            return har_fail(error, HAR_EUSAGE, "%s: unknown check '%s'",
-                            o->checks != NULL ? "--checks" : c->path, c->checks[i]);
+            return har_fail(error, HAR_EUSAGE, "%s: unknown check '%s'; there are%s",
+                            o->checks != NULL ? "--checks" : c->path, c->checks[i], check_words);
         }
     }
     if (c->planted != NULL && mut_fault_find(c->planted) == NULL) {
-        return har_fail(error, HAR_EUSAGE, "%s: planted: unknown fault '%s'", c->path, c->planted);
+        return har_fail(error, HAR_EUSAGE,
+                        "%s: planted: unknown fault '%s' (faultline list shows all)", c->path,
+                        c->planted);
     }
     return HAR_OK;
 }

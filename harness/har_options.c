@@ -31,7 +31,8 @@ struct row {
 
 static const struct row rows[] = {
     {"campaign", 'c', TEXT, AT(campaign), ON_RUNS, "FILE", "campaign to run (YAML)"},
-    {"recipe", 0, TEXT, AT(recipe), ON(doctor) | ON(effect), "FILE", "recipe (YAML)"},
+    {"recipe", 0, TEXT, AT(recipe), ON(doctor) | ON(effect), "FILE",
+     "recipe (YAML): doctor shows its memory plan only; effect trains it (pico-llama3)"},
     {"out", 'o', TEXT, AT(out), ON_RUNS | ON_STORED | ON(effect) | ON(fuzz), "DIR",
      "folder of the results (faultline.out)"},
     {"fault", 'F', PATTERN, AT(faults), ON_RUNS | ON(list) | ON(effect) | ON(fuzz), "PATTERN",
@@ -50,14 +51,18 @@ static const struct row rows[] = {
      "rows with this expectation"},
     {"mode", 0, TEXT, AT(mode), ON_RUNS, "free|lockstep",
      "the reference goes its own way, or starts each step from the run's state (the campaign's)"},
-    {"checks", 0, TEXT, AT(checks), ON_RUNS, "LIST", "checks that count, comma separated (all)"},
-    {"repeats", 0, COUNT, AT(repeats), ON_RUNS | ON(fuzz), "N", "seeds per fault"},
-    {"seed", 's', SEED, AT(seed), ON_RUNS | ON(effect) | ON(fuzz), "N", "first seed"},
-    {"horizon", 0, COUNT, AT(horizon), ON_RUNS, "STEPS", "steps of a run (the recipe's)"},
+    {"checks", 0, TEXT, AT(checks), ON_RUNS, "LIST",
+     "checks that count, comma separated (the campaign's, else all)"},
+    {"repeats", 0, COUNT, AT(repeats), ON_RUNS | ON(fuzz), "N",
+     "seeds per fault (the campaign's; of fuzz 10)"},
+    {"seed", 's', SEED, AT(seed), ON_RUNS | ON(effect) | ON(fuzz), "N",
+     "first seed (the campaign's; otherwise 1)"},
+    {"horizon", 0, COUNT, AT(horizon), ON_RUNS, "STEPS",
+     "steps of a run (the campaign's, else the recipe's)"},
     {"calibration", 0, COUNT, AT(calibration), ON_RUNS, "N",
-     "healthy runs per recipe that make the bounds"},
+     "healthy runs per recipe that make the bounds (the campaign's)"},
     {"false-alarms", 0, COUNT, AT(false_alarms), ON_RUNS, "N",
-     "further healthy runs per recipe that must raise nothing"},
+     "further healthy runs per recipe that must raise nothing (the campaign's)"},
     {"dose", 0, TEXT, AT(doses), ON(run), "LIST",
      "doses: smallest, usual, largest or numbers, comma separated (the campaign's)"},
     {"changed-since", 0, TEXT, AT(changed_since), ON(run), "REV",
@@ -72,7 +77,7 @@ static const struct row rows[] = {
      "go on where the same command stopped; this is always so"},
     {"seeds", 0, COUNT, AT(seeds), ON(effect), "N", "seeds, at least 5 (5)"},
     {"template-fault", 0, TEXT, AT(template_fault), ON(effect), "ID",
-     "the template swap whose effect is compared"},
+     "the template swap whose effect is compared (layout_choice.generic)"},
     {"pair", 0, COUNT, AT(pair), ON(replay), "N", "pair whose timeline is shown (1)"},
     {"schedule", 0, TEXT, AT(schedule), ON(replay), "KIND",
      "another schedule than the stored one: fifo, lazy, random, pct, aimed"},
@@ -193,7 +198,9 @@ static enum har_status take_family_limit(const struct row *row, const char *valu
             return take_number(row, equals + 1, &limits[i], error);
         }
     }
-    return har_fail(error, HAR_EUSAGE, "--%s needs FAMILY=PERCENT, not '%s'", row->name, value);
+    return har_fail(error, HAR_EUSAGE,
+                    "--%s needs FAMILY=PERCENT with a family of faultline list, not '%s'",
+                    row->name, value);
 }
 
 static enum har_status take_value(const struct row *row, const char *value,
@@ -417,8 +424,9 @@ static void print_exit_codes(FILE *stream)
 
 void har_options_help(enum har_subcommand command, FILE *stream)
 {
-    fprintf(stream, "usage: faultline %s [options] %s\n%s\n\n", command_names[command],
-            command_operands[command], command_texts[command]);
+    fprintf(stream, "usage: faultline %s [options]%s%s\n%s\n\n", command_names[command],
+            command_operands[command][0] != '\0' ? " " : "", command_operands[command],
+            command_texts[command]);
     for (int i = 0; i < ROW_COUNT; i++) {
         if ((rows[i].commands & 1u << command) == 0) {
             continue;

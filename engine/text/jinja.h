@@ -1,8 +1,8 @@
 /* Chat templates: the part of Jinja2 that `chat_template`s use, parsed once and rendered many
  * times, in the environment that transformers gives them (sandbox, trim_blocks, lstrip_blocks, loop
  * controls, tojson without escapes, raise_exception, strftime_now, {% generation %}).
- * Called by template; must not know roles, recipes or tokens. What it does not know is an error with
- * line and column, never a guess. */
+ * Called by template; must not know roles, recipes or tokens. What it does not know is an error
+ * with line and column, never a guess. */
 #pragma once
 
 #include <stddef.h>
