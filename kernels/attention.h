@@ -1,5 +1,5 @@
-/* Masked softmax of attention scores. A query i of a row sees keys first[i] <= j <= i: causal, and
- * not across a document border. The two products around it are GEMMs. */
+/* Masked softmax of attention scores (Vaswani et al. 2017). A query i of a row sees keys first[i]
+ * <= j <= i: causal, and not across a document border. The two products around it are GEMMs. */
 #pragma once
 #include <stdint.h>
 

@@ -35,7 +35,8 @@ struct k_clip_coef_args {
  * m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
  * delta = -lr * ( (m * bias1) / (sqrt(v * bias2) + eps) + decay * weight_decay * param ).
  * param += delta; delta is stored in `update` unless NULL; grad is set to 0 when zero_grad != 0.
- * bias1 = 1 / (1 - beta1^t), bias2 = 1 / (1 - beta2^t) with t = 1 at the first update. */
+ * bias1 = 1 / (1 - beta1^t), bias2 = 1 / (1 - beta2^t) with t = 1 at the first update.
+ * param, moment1, moment2, grad, update: flat buffers of one layout; no alias. */
 struct k_adamw_args {
     float *param;
     float *moment1;

@@ -10,9 +10,11 @@
 /* Purpose: parse and arm `spec`, the text of --fault:
  *     id[:dose][@step]   arm a fault, with its usual dose unless given, from a step on
  *     none               nothing armed, every kernel runs its production twin
- *     none:FILE          nothing armed, FILE's mutable twin runs ("none:all": every twin; reach
- * map) Returns false with a sentence in error on an unknown id, a bad or missing dose range, a bad
- * step. */
+ *     none:FILE          nothing armed, FILE's mutable twin runs
+ *     none:all           nothing armed, every twin runs and keeps the reach map
+ *
+ * Returns false with a sentence in `error` (error_size bytes, MUT_ERROR_MAX are enough) on an
+ * unknown id or file, a dose out of range or for a fault without one, a bad step. */
 bool mut_select(const char *spec, char *error, size_t error_size);
 
 /* Whether the mutable twin of a source file must run: the file of the armed fault, or the one named

@@ -6,6 +6,9 @@
  * operation declares the memory it reads and writes; the happens-before checker reports each
  * unordered pair.
  *
+ * Errors: a call that is refused enqueues nothing, and dev_error() says why. EARG: arguments that
+ * make no sense, an unknown stream or event; ESPAN: memory in no live block; ESTATE: no stream yet,
+ * or no room for one more. EDRIVER breaks the device: every later call returns it.
  * Ownership: a dev owns its streams, events, device and pinned memory until dev_close().
  * Threads: one thread at a time uses a dev. The current stream is thread-local, as in CUDA. */
 #pragma once
