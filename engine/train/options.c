@@ -116,7 +116,7 @@ const char *eng_options_help(void)
            "  --exact-products        cuda: products with the host's bits, not by cuBLAS\n"
            "  --budget BYTES          device memory instead of the recipe's\n"
            "  --checkpoint-dir DIR    keep checkpoints as the recipe's checkpoint_every says\n"
-           "  --resume DIR            go on from a checkpoint\n"
+           "  --resume DIR            go on from a checkpoint: DIR/step-N, or the last one below DIR\n"
            "  --evaluate WHAT         only evaluate these weights (file, or folder with\n"
            "                          model.safetensors); prints JSON\n"
            "  --plan                  only print the memory the recipe needs as JSON\n"

@@ -1,5 +1,5 @@
 /* Patterns under PCRE2. \s is written out as White_Space: PCRE2's \s also matches U+180E.
- * Called by eng_text_split_test. */
+ * Called by fuzz_tokenizer and eng_text_split_test. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "split_twin.h"
 

@@ -1,5 +1,5 @@
 /* The split patterns as corpus/RECIPE.md gives them, run by PCRE2: what the trainer's splitter must
- * do by definition. Used by eng_text_split_test; links nothing of the trainer. */
+ * do by definition. Used by a fuzz target and a unit test; links nothing of the trainer. */
 #pragma once
 
 #include <stdbool.h>
