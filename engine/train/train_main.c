@@ -139,6 +139,9 @@ static enum eng_status train(const struct eng_recipe *recipe, const struct eng_c
         }
         if (status == ENG_OK && !c->quiet && t->steps_done > 0) {
             summary(t, &watch);
+        } else if (status == ENG_OK && !c->quiet) {
+            printf("%s: nothing to do: the checkpoint is of step %d, the run ends with step %d\n",
+                   t->recipe->name, t->first_step - 1, t->last_step);
         }
         status = list_waits(t, status, error);
     }
