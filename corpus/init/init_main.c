@@ -11,7 +11,7 @@ static const char usage[] =
     "usage: faultline-init --recipe FILE.yaml --seed N --out FILE.safetensors\n"
     "Writes the initial weights of the recipe's model; the same bytes for the same seed "
     "everywhere.\n"
-    "Exit codes: 0 written, 1 usage or recipe, 74 input/output.\n";
+    "Exit codes: 0 written, 1 usage or a wrong recipe, 74 a file cannot be read or written.\n";
 
 struct options {
     const char *recipe, *seed, *out;

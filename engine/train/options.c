@@ -128,9 +128,9 @@ const char *eng_options_help(void)
            "  --quiet                 no summary, no progress\n"
            "  --version, --help\n"
            "\n"
-           "exit: 0 ok, 1 usage or input, 8 device memory refused, 9 own assertion, 10 guard, 70 "
-           "internal,\n"
-           "      74 input/output, 130 interrupted\n";
+           "exit: 0 ok, 1 usage or wrong contents of a file, 8 device memory refused,\n"
+           "      9 own assertion, 10 guard, 70 internal, 74 a file cannot be read or written,\n"
+           "      130 interrupted\n";
 }
 
 static enum eng_status number(const char *option, const char *text, uint64_t low, uint64_t high,
