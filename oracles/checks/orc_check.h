@@ -1,6 +1,9 @@
 /* The differential oracle: reads traces, compares them, says which check fired at which step.
  * Called by the harness and tests; must not know engine, kernels, mutants, or the database.
- * Links nothing of the project; its status enum and small helpers are twins on purpose. */
+ * Links nothing of the project; its status enum and small helpers are twins on purpose.
+ * Ownership: what *out receives is the caller's, to be given to the _free of its type; texts and
+ * arrays that a call returns live as long as the object they belong to. Errors: nothing is given
+ * out, and error, where it is not NULL, names file, line and cause. */
 #pragma once
 
 #include <stdbool.h>
@@ -104,6 +107,8 @@ typedef struct orc_bounds orc_bounds;
 typedef struct orc_calibration orc_calibration;
 ORC_CHECKED enum orc_status orc_calibration_create(orc_calibration **out);
 void orc_calibration_free(orc_calibration *calibration);
+/* EMISMATCH: of another recipe than the first one, or not healthy: it differs from its reference in
+ * text, tokens, labels, order or finiteness. */
 ORC_CHECKED enum orc_status orc_calibration_add(orc_calibration *calibration,
                                                 const struct orc_case *c, struct orc_error *error);
 ORC_CHECKED enum orc_status orc_calibration_finish(orc_calibration *calibration, orc_bounds **out,
