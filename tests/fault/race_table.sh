@@ -85,42 +85,45 @@ _, healthy = run(("none", "single", "fifo", 1))
 assert len(healthy) >= 8 and all(step[1] == 0 for step in healthy)
 plan = [(s, 1) for s in ONCE] + [(s, seed) for s in OFTEN for seed in range(1, seeds + 1)]
 drivers = {f["id"]: "tasks" if "tasks" in f["trigger"].split() else "single" for f in faults}
-jobs = [(f["id"], drivers[f["id"]], *way) for f in faults for way in plan]
-with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    results = dict(zip(jobs, pool.map(run, jobs)))
-bad, races, rows = 0, 0, []
-for fault in faults:
-    steps = {s: [] for s in ONCE + OFTEN}
-    for schedule, seed in plan:
-        code, got = results[(fault["id"], drivers[fault["id"]], schedule, seed)]
+head = ["fault", "is"] + [f"{s} {what}" for s in ONCE for what in ("wrong", "checker")] + \
+    [f"{s} {what}, n = {seeds}" for s in OFTEN for what in ("wrong", "checker")]
+
+
+def judge(fault, pool):
+    """Problems of a fault, whether it is a race, and its row of the table."""
+    steps, bad = {s: [] for s in ONCE + OFTEN}, []
+    jobs = [(fault["id"], drivers[fault["id"]], *way) for way in plan]
+    for (_, _, schedule, seed), (code, got) in zip(jobs, pool.map(run, jobs)):
         if code != 0:
-            bad += 1
-            print(f"{fault['id']} ends with {code} under {schedule} seed {seed}")
+            bad.append(f"{fault['id']} ends with {code} under {schedule} seed {seed}")
         steps[schedule].append(first_steps(got, healthy))
     late = "lazy" in fault["trigger"].split()
     certified = any(race is not None for runs in steps.values() for _, race in runs)
-    races += certified
     claims = [(steps["aimed"][0][0] is not None, "aimed shows no wrong numbers"),
               (steps["fifo"][0][0] is None, "fifo shows wrong numbers"),
               (steps["aimed"][0][1] is not None, "the checker is silent under aimed"),
               (late or steps["fifo"][0][1] is not None, "the checker is silent under fifo")]
-    for holds, text in claims if certified else []:
-        if not holds:
-            bad += 1
-            print(f"{fault['id']}: {text}")
+    bad += [f"{fault['id']}: {text}" for holds, text in claims if certified and not holds]
     row = [fault["id"], "race" if certified else "no race"]
     for schedule in ONCE:
         row += ["-" if step is None else str(step) for step in steps[schedule][0]]
     for schedule in OFTEN:
         row += [rate([wrong for wrong, _ in steps[schedule]]), rate([race for _, race in steps[schedule]])]
-    rows.append(row)
-head = ["fault", "is"] + [f"{s} {what}" for s in ONCE for what in ("wrong", "checker")] + \
-    [f"{s} {what}, n = {seeds}" for s in OFTEN for what in ("wrong", "checker")]
-for row in [head] + rows:
-    print("\t".join(row))
+    return bad, certified, row
+
+
+bad, races, rows = [], 0, [head]
+print("\t".join(head), flush=True)
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    for fault in faults:
+        problems, certified, row = judge(fault, pool)
+        print("\n".join(["\t".join(row)] + problems), flush=True)
+        bad += problems
+        races += certified
+        rows.append(row)
 if out:
     with open(out, "w", encoding="utf-8") as file:
-        file.writelines("\t".join(row) + "\n" for row in [head] + rows)
-print(f"race table: {len(faults)} faults, {races} races certified, {len(jobs)} runs, {bad} problems")
-sys.exit(0 if faults and races and bad == 0 else 1)
+        file.writelines("\t".join(row) + "\n" for row in rows)
+print(f"race table: {len(faults)} faults, {races} races certified, {len(faults) * len(plan)} runs, {len(bad)} problems")
+sys.exit(0 if faults and races and not bad else 1)
 PY
