@@ -133,9 +133,8 @@ static bool object_of_list(struct eng_json *j, struct eng_text key, int depth, v
     bool *const any = context;
     (void)key;
     *any = true;
-    return eng_json_peek(j) == '{'
-               ? eng_json_skip(j, depth + 1)
-               : eng_json_refuse(j, "an element of the list is not an object");
+    return eng_json_peek(j) == '{' ? eng_json_skip(j, depth + 1)
+                                   : eng_json_refuse(j, "an element of the list is not an object");
 }
 
 /* The JSON text of a list of objects, or null for none; *any: the list is not empty. */
@@ -206,8 +205,8 @@ static bool check_turn(struct eng_json *j, const struct record *r, const struct 
     if ((int)role == NO_ROLE) {
         return eng_json_refuse(j, "message %zu has no %s", number, sharegpt ? "from" : "role");
     }
-    if (role != ENG_ROLE_ASSISTANT && (turn->extra.tool_calls.bytes != NULL ||
-                                       turn->extra.reasoning_content.bytes != NULL)) {
+    if (role != ENG_ROLE_ASSISTANT &&
+        (turn->extra.tool_calls.bytes != NULL || turn->extra.reasoning_content.bytes != NULL)) {
         return eng_json_refuse(j, "message %zu has %s, but is not the assistant's", number,
                                turn->extra.tool_calls.bytes != NULL ? "tool_calls"
                                                                     : "reasoning_content");
@@ -227,8 +226,7 @@ static bool read_message(struct eng_json *j, struct eng_text key, int depth, voi
     return eng_json_object(j, depth + 1,
                            r->format == ENG_FORMAT_SHAREGPT ? turn_member : message_member,
                            &turn) &&
-           check_turn(j, r, &turn) &&
-           add_message(j, r, turn.message.role, turn.message.content) &&
+           check_turn(j, r, &turn) && add_message(j, r, turn.message.role, turn.message.content) &&
            add_extra(j, r->out, &turn.extra);
 }
 
@@ -508,6 +506,6 @@ struct eng_extras eng_conversation_extras(const struct eng_conversation *convers
 {
     return (struct eng_extras){.tools = conversation->tools,
                                .documents = conversation->documents,
-                               .messages = conversation->extra_count > 0 ? conversation->extra
-                                                                         : NULL};
+                               .messages =
+                                   conversation->extra_count > 0 ? conversation->extra : NULL};
 }

@@ -412,13 +412,12 @@ static enum eng_status render_file(eng_template *t, const struct chat *chat,
 static enum eng_status require_word(const eng_template *t, bool has, const char *word,
                                     struct eng_error *error)
 {
-    const bool named = t->file.source != NULL &&
-                       memmem(t->file.source, t->file.size, word, strlen(word)) != NULL;
-    return !has || named
-               ? ENG_OK
-               : eng_fail(error, ENG_EINPUT,
-                          "the record has %s%s, which the template does not name",
-                          strcmp(word, "tool") == 0 ? "messages of role " : "", word);
+    const bool named =
+        t->file.source != NULL && memmem(t->file.source, t->file.size, word, strlen(word)) != NULL;
+    return !has || named ? ENG_OK
+                         : eng_fail(error, ENG_EINPUT,
+                                    "the record has %s%s, which the template does not name",
+                                    strcmp(word, "tool") == 0 ? "messages of role " : "", word);
 }
 
 static enum eng_status check_named(const eng_template *t, const struct chat *chat,

@@ -23,8 +23,8 @@ static bool ends_in(const char *name, size_t size, const char *ending)
 size_t eng_template_path_size(const char *name)
 {
     const char *const mark = strrchr(name, '#');
-    const bool variant = mark != NULL && strchr(mark, '/') == NULL &&
-                         ends_in(name, (size_t)(mark - name), ".json");
+    const bool variant =
+        mark != NULL && strchr(mark, '/') == NULL && ends_in(name, (size_t)(mark - name), ".json");
     return variant ? (size_t)(mark - name) : strlen(name);
 }
 
@@ -150,13 +150,12 @@ static enum eng_status choose(const struct config *config, const char *name, con
             *out = source;
         }
     }
-    return *out != NULL
-               ? ENG_OK
-               : eng_fail(error, ENG_EINPUT, "%s: no chat_template%s%s", config->path,
-                          name == NULL && json_is_array(templates) ? " called default"
-                          : name == NULL                           ? ""
-                                                                   : " called ",
-                          name == NULL ? "" : name);
+    return *out != NULL ? ENG_OK
+                        : eng_fail(error, ENG_EINPUT, "%s: no chat_template%s%s", config->path,
+                                   name == NULL && json_is_array(templates) ? " called default"
+                                   : name == NULL                           ? ""
+                                                                            : " called ",
+                                   name == NULL ? "" : name);
 }
 
 static enum eng_status read_config(const char *path, const char *name,

@@ -8,7 +8,7 @@
 #include "growth.h"
 
 enum eng_status eng_control_add(struct eng_control_set *set, const char *text, size_t size,
-                                int32_t id, struct eng_error *error)
+                                int32_t id, unsigned flags, struct eng_error *error)
 {
     if (size == 0) {
         return eng_fail(error, ENG_EINPUT, "a control token has an empty text");
@@ -25,7 +25,7 @@ enum eng_status eng_control_add(struct eng_control_set *set, const char *text, s
     }
     memcpy(copy, text, size);
     copy[size] = '\0';
-    items[set->count++] = (struct eng_control){copy, size, id};
+    items[set->count++] = (struct eng_control){copy, size, id, flags};
     set->starts[(unsigned char)text[0]] = true;
     return ENG_OK;
 }

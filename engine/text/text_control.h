@@ -7,10 +7,18 @@
 
 #include "eng_status.h"
 
+/* What a token asks of the text beside it. */
+enum {
+    ENG_CONTROL_TAKES_LEFT = 1,  /* the white space before it is its own */
+    ENG_CONTROL_TAKES_RIGHT = 2, /* likewise behind it */
+    ENG_CONTROL_ALONE = 4        /* it is none where a character of a word touches it */
+};
+
 struct eng_control {
     char *text; /* size bytes and a terminator */
     size_t size;
     int32_t id;
+    unsigned flags; /* ENG_CONTROL_* */
 };
 
 /* Control tokens of one length: items[first] and what follows. */
@@ -29,7 +37,8 @@ struct eng_control_set {
 
 /* Copies the text. EINPUT for an empty one. */
 ENG_CHECKED enum eng_status eng_control_add(struct eng_control_set *set, const char *text,
-                                            size_t size, int32_t id, struct eng_error *error);
+                                            size_t size, int32_t id, unsigned flags,
+                                            struct eng_error *error);
 /* Makes the set ready to be asked. EINPUT for a repeated text. */
 ENG_CHECKED enum eng_status eng_control_seal(struct eng_control_set *set, struct eng_error *error);
 void eng_control_fini(struct eng_control_set *set);

@@ -7,6 +7,7 @@
 
 #include "fault.h"
 #include "growth.h"
+#include "text_beside.h"
 #include "text_utf8.h"
 
 static enum eng_status begin(struct eng_tokens *out)
@@ -102,6 +103,36 @@ static const struct eng_control *find_next(const struct eng_encoder *encoder,
     return second ? added : control;
 }
 
+/* An added token with the white space that it takes. */
+struct found {
+    const struct eng_control *token; /* NULL: there is none, and both places are the text's end */
+    size_t start, end;
+};
+
+/* The next added token that may stand where it stands. One that may not hides what overlaps it. */
+static struct found find_standing(const struct eng_encoder *encoder,
+                                  const struct eng_rendered *text, size_t at, struct finder *finder)
+{
+    const char *const bytes = text->bytes;
+    for (size_t from = at;;) {
+        size_t start = 0;
+        const struct eng_control *const token = find_next(encoder, text, from, finder, &start);
+        if (token == NULL) {
+            return (struct found){NULL, text->size, text->size};
+        }
+        const size_t end = start + token->size;
+        const unsigned flags = token->flags;
+        if ((flags & ENG_CONTROL_ALONE) && !eng_text_stands_alone(bytes, text->size, start, end)) {
+            from = end;
+            continue;
+        }
+        const bool left = (flags & ENG_CONTROL_TAKES_LEFT) != 0;
+        const bool right = (flags & ENG_CONTROL_TAKES_RIGHT) != 0;
+        return (struct found){token, left ? eng_text_space_start(bytes, at, start) : start,
+                              right ? eng_text_space_end(bytes, text->size, end) : end};
+    }
+}
+
 static enum eng_status encode_piece(const struct eng_encoder *encoder, const char *piece,
                                     size_t size, size_t start, struct eng_tokens *out,
                                     struct eng_error *error)
@@ -192,12 +223,12 @@ enum eng_status eng_encode_rendered(const struct eng_encoder *encoder,
     struct finder finder = {0};
     enum eng_status status = FAULT(encode_begin, begin(out));
     for (size_t at = 0; status == ENG_OK && at < text->size;) {
-        size_t control_at = 0;
-        const struct eng_control *const control =
-            find_next(encoder, text, at, &finder, &control_at);
-        if (control != NULL && control_at == at) {
+        const struct found found = find_standing(encoder, text, at, &finder);
+        const size_t control_at = found.start;
+        if (found.token != NULL && control_at == at) {
+            const struct eng_control *const control = found.token;
             status = push(out, FAULT(encode_control, control->id), at, error);
-            at += control->size;
+            at = found.end;
             continue;
         }
         const size_t end = FAULT(encode_border, control_at);

@@ -373,17 +373,33 @@ static enum eng_status read_vocab(const struct reader *reader, const json_t *add
     return ENG_OK;
 }
 
+static const struct {
+    const char *key;
+    unsigned flag;
+} added_flags[] = {{"lstrip", ENG_CONTROL_TAKES_LEFT},
+                   {"rstrip", ENG_CONTROL_TAKES_RIGHT},
+                   {"single_word", ENG_CONTROL_ALONE}};
+
+static unsigned flags_of(const json_t *item)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < sizeof added_flags / sizeof added_flags[0]; i++) {
+        flags |= json_is_true(json_object_get(item, added_flags[i].key)) ? added_flags[i].flag : 0;
+    }
+    return flags;
+}
+
 static enum eng_status check_added(const struct reader *reader, const json_t *item, size_t index)
 {
-    static const char *const unwanted[] = {"single_word", "lstrip", "rstrip"};
     const char *const text = json_string_value(json_object_get(item, "content"));
     if (text == NULL || !json_is_integer(json_object_get(item, "id"))) {
         return READER_FAIL(reader, "added_tokens: entry %zu has no content or no id", index);
     }
-    for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++) {
-        if (!is_off(json_object_get(item, unwanted[i]))) {
-            return READER_FAIL(reader, "added token '%.60s': %s is not supported", text,
-                               unwanted[i]);
+    for (size_t i = 0; i < sizeof added_flags / sizeof added_flags[0]; i++) {
+        const json_t *const flag = json_object_get(item, added_flags[i].key);
+        if (!is_off(flag) && !json_is_true(flag)) {
+            return READER_FAIL(reader, "added token '%.60s': %s is neither true nor false", text,
+                               added_flags[i].key);
         }
     }
     const json_t *const normalized = json_object_get(item, "normalized");
@@ -428,7 +444,7 @@ static enum eng_status read_added(const struct reader *reader, const json_t *add
         }
         if (status == ENG_OK) {
             status = eng_control_add(special ? &parts->controls : &parts->added, text, strlen(text),
-                                     (int32_t)id, &cause);
+                                     (int32_t)id, flags_of(item), &cause);
         }
         if (status != ENG_OK) {
             return cause.text[0] == '\0' ? status

@@ -251,7 +251,7 @@ static enum eng_status put_control(const char *place, struct eng_text text, int3
     struct eng_error cause = {""};
     enum eng_status status = eng_vocab_put(&parts->vocab, id, text, false, &cause);
     if (status == ENG_OK) {
-        status = eng_control_add(&parts->controls, text.bytes, text.size, id, &cause);
+        status = eng_control_add(&parts->controls, text.bytes, text.size, id, 0, &cause);
     }
     return status == ENG_OK ? ENG_OK : eng_fail(error, status, "%s: %.200s", place, cause.text);
 }

@@ -136,12 +136,22 @@ def merge(parts, rank_of):
             ranks[at] = rank_of((parts[at], parts[at + 1]))
 
 
+# What white space and word characters are to the regular expressions of Hugging Face tokenizers.
+WHITE_SPACE = "".join(c for c in map(chr, range(0x3001)) if regex.match(r"\p{White_Space}", c))
+WORD = regex.compile(r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]")
+
+
+def touches_word(text, start, stop):
+    return bool(start and WORD.match(text[start - 1]) or WORD.match(text[stop:stop + 1]))
+
+
 class Tokenizer:
     """Added tokens, normalisation, splitting, merging. Made by from_json or from_ranks."""
 
     def __init__(self):
         self.control = {}   # special tokens: seen where the template wrote them
         self.added = {}     # other added tokens: seen everywhere
+        self.flags = {}     # of both: which of lstrip, rstrip, single_word
         self.steps = []     # functions (text, origins) -> (text, origins)
         self.composes = False
         self.pieces = None  # compiled pattern; None: the whole text is one piece
@@ -217,15 +227,23 @@ class Tokenizer:
         added = self.added_pattern.search(text) if self.added_pattern else None
         while control or added:
             match = min((m for m in (control, added) if m), key=lambda m: (m.start(), -m.end()))
-            byte = self._encode_ordinary(text[at:match.start()], byte, ids, starts)
-            ids.append((self.control if match is control else self.added)[match.group()])
-            starts.append(byte)
-            byte += len(match.group().encode())
-            at = match.end()
-            if control and control.start() < at:
-                control = self.control_pattern.search(shadow, at)
-            if added and added.start() < at:
-                added = self.added_pattern.search(text, at)
+            stop = match.end()
+            flags = self.flags.get(match.group(), ())
+            if not ("single_word" in flags and touches_word(text, match.start(), stop)):
+                start = match.start()
+                if "lstrip" in flags:
+                    start = at + len(text[at:start].rstrip(WHITE_SPACE))
+                if "rstrip" in flags:
+                    stop = len(text) - len(text[stop:].lstrip(WHITE_SPACE))
+                byte = self._encode_ordinary(text[at:start], byte, ids, starts)
+                ids.append((self.control if match is control else self.added)[match.group()])
+                starts.append(byte)
+                byte += len(text[start:stop].encode())
+                at = stop
+            if control and control.start() < stop:
+                control = self.control_pattern.search(shadow, stop)
+            if added and added.start() < stop:
+                added = self.added_pattern.search(text, stop)
         self._encode_ordinary(text[at:], byte, ids, starts)
         return ids, starts
 
@@ -338,8 +356,8 @@ def _json_added(added, vocab, tokenizer):
         text, number = token.get("content"), token.get("id")
         expect(isinstance(text, str) and text, "an added token has no content")
         expect(is_id(number), f"added token {text!r} has no id")
-        for key in ("lstrip", "rstrip", "single_word"):
-            expect(not token.get(key), f"added token {text!r}: {key} is not supported")
+        flags = {key for key in ("lstrip", "rstrip", "single_word") if token.get(key)}
+        expect(all(token[key] is True for key in flags), f"added token {text!r}: a flag is not true or false")
         normalized = token.get("normalized") is True
         expect(normalized == (added[0].get("normalized") is True),
                f"added token {text!r}: normalized differs from the first one's")
@@ -349,6 +367,7 @@ def _json_added(added, vocab, tokenizer):
         expect(vocab.get(text, number) == number, f"added token {text!r} has two ids")
         taken[int(number)] = text
         (tokenizer.control if token.get("special") is True else tokenizer.added)[text] = int(number)
+        tokenizer.flags[text] = flags
     return taken
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Texts for comparing tokenizers, as a 32-bit size and bytes each.
 
-    texts.py fuzz COUNT SEED OUT      strings made to be hard: pieces of words, digits, blanks, short forms, marks,
+    texts.py fuzz COUNT SEED [WORD...] OUT      with these words among the others: strings made to be hard: pieces of words, digits, blanks, short forms, marks,
                                       look-alikes of control tokens, characters of every category
     texts.py messages FILE OUT        contents of all messages of a JSON Lines file (plain or gzip)
 Called by tokens.sh; must not know tokenizers.
@@ -31,7 +31,9 @@ WORDS = ["the", "The", "THE", " patient", "'s", "'S", "'\u017f", "'ll", "'LL", "
          "\u0958", "\u0344", "\u0f73", "a" * 40, " " * 20, "\ufb01", "\u00b2", "http://a.b/c?d=e", "{\"k\": [1]}"]
 
 
-def part(draw):
+def part(draw, words):
+    if words and draw.random() < 0.3:
+        return draw.choice(words)
     kind = draw.random()
     if kind < 0.35:
         return draw.choice(WORDS)
@@ -50,10 +52,10 @@ def part(draw):
     return "".join(draw.choice(BY_CATEGORY[draw.choice(CATEGORIES)]) for _ in range(draw.randint(1, 4)))
 
 
-def fuzz(count, seed):
+def fuzz(count, seed, words):
     draw = random.Random(seed)
     for _ in range(count):
-        yield "".join(part(draw) for _ in range(draw.randint(1, 12)))
+        yield "".join(part(draw, words) for _ in range(draw.randint(1, 12)))
 
 
 def messages(path):
@@ -65,7 +67,7 @@ def messages(path):
 
 
 def main(arguments):
-    texts = fuzz(int(arguments[1]), int(arguments[2])) if arguments[0] == "fuzz" else messages(arguments[1])
+    texts = fuzz(int(arguments[1]), int(arguments[2]), arguments[3:-1]) if arguments[0] == "fuzz" else messages(arguments[1])
     count = total = 0
     with open(arguments[-1], "wb") as out:
         for text in texts:

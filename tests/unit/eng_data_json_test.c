@@ -15,7 +15,7 @@
 
 /* A question, an answer that has these tool calls, and what follows it. */
 #define CALLS(calls, role, content)                                                                \
-    "{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"assistant\", "          \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": \"assistant\", "         \
     "\"content\": \"A\", \"tool_calls\": " calls "}, "                                             \
     "{\"role\": \"" role "\", \"content\": " content "}, "                                         \
     "{\"role\": \"assistant\", \"content\": \"B\"}]}"
@@ -91,8 +91,7 @@ static const struct bad_line bad_lines[] = {
     {"{\"messages\": [{\"role\": \"user\", \"role\": \"user\"}]}", "duplicate key 'role'"},
     {"{\"messages\": [{\"role\": \"tool\", \"content\": \"Q\"}]}",
      "message 1: user is expected, not tool"},
-    {"{\"messages\": [{\"role\": \"critic\", \"content\": \"Q\"}]}",
-     "role 'critic' is none of"},
+    {"{\"messages\": [{\"role\": \"critic\", \"content\": \"Q\"}]}", "role 'critic' is none of"},
     {CALLS("[{}]", "user", "\"R\""), "message 3: tool is expected, not user"},
     {CALLS("[]", "assistant", "\"R\""), "message 3: user or tool is expected, not assistant"},
     {CALLS("[{}]", "tool", "null"), "message 3 has no content"},

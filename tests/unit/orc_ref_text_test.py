@@ -263,6 +263,23 @@ class Tools(unittest.TestCase):
                 stage.check_beside({"tools": value}, "messages")
 
 
+class Flags(unittest.TestCase):
+    def test_added_tokens_take_white_space_or_stand_alone(self):
+        description = tokenizer_json()
+        first = 1 + max(token["id"] for token in description["added_tokens"])
+        names = {"<l>": "lstrip", "<r>": "rstrip", "alone": "single_word"}
+        description["added_tokens"] += [
+            {"id": first + at, "content": name, "special": False, "normalized": False, flag: True}
+            for at, (name, flag) in enumerate(names.items())]
+        tokenizer = tokens.from_json(json.loads(json.dumps(description)))
+        shown = {first + at: name for at, name in enumerate(names)}
+        for text, wanted in (("a \u3000<l>b", [("<l>", 1)]), ("a<r> \n b", [("<r>", 1)]), ("<r>  <l>", [("<r>", 0), ("<l>", 5)]),
+                             ("alone", [("alone", 0)]), ("-alone.", [("alone", 1)]), ("aloney", []), ("\u00e9alone", []),
+                             ("alone_", []), ("alone\u24b6", []), ("alone alonealone", [("alone", 0)])):
+            ids, starts = tokenizer.encode(text, "\0" * len(text))
+            self.assertEqual([(shown[i], s) for i, s in zip(ids, starts) if i in shown], wanted, text)
+
+
 class Rendering(unittest.TestCase):
     def spans(self, template, messages):
         rendered = stage.Renderer(template).render(messages)
@@ -440,7 +457,7 @@ class Tokens(unittest.TestCase):
         refuse(lambda d: d.update(normalizer={"type": "NFKC"}))
         refuse(lambda d: d.update(pre_tokenizer=None))
         refuse(lambda d: d.update(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}))
-        refuse(lambda d: d["added_tokens"][0].update(lstrip=True))
+        refuse(lambda d: d["added_tokens"][0].update(lstrip="yes"))
         refuse(lambda d: d["added_tokens"][0].update(normalized=True))
         refuse(lambda d: d["added_tokens"][0].update(id=d["added_tokens"][1]["id"]))
         refuse(lambda d: d["added_tokens"][0].update(id=0))
