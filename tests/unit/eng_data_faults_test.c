@@ -50,6 +50,10 @@ static const struct variant variants[] = {
      .mask = ENG_MASK_COMPLETION, .order = ENG_ORDER_CIPHER},
     {"prompts", "formats/prompts.jsonl", "llama2", "<|pad|>", ENG_PACK_NEXT, ENG_DROP,
      .only = "prefix_broken", .format = ENG_FORMAT_COMPLETION, .on_prefix = ENG_BREACH_SKIP},
+    {"tools", "formats/tools.jsonl", FL_TOP "/corpus/templates/tool_turns.jinja", "<|pad|>",
+     ENG_PACK_WRAPPED, ENG_KEEP_START, .only = "tools"},
+    {"reasoning", "reasoning.jsonl", "chatml", "<|pad|>", ENG_PACK_NEXT, ENG_KEEP_START,
+     .only = "reasoning"},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 

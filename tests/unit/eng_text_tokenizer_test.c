@@ -196,8 +196,8 @@ Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
                            "\"use_regex\": false}]}",
                            "the pattern 'x+'");
     expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
-                                      "\"rstrip\": true}]",
-                           "'<x>': rstrip");
+                                      "\"rstrip\": 1}]",
+                           "rstrip");
     expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
                                       "\"normalized\": true}], \"normalizer\": {\"type\": \"NFC\"}",
                            "'<x>': normalized");

@@ -255,7 +255,9 @@ Test(ref_run, a_shorter_run_is_the_start_of_a_longer_one)
     cr_assert_eq(run(&folder, USUAL "--trace b.jsonl --contents --steps 5"), 0);
     char *const a = contents(&folder, "a.jsonl"), *const b = contents(&folder, "b.jsonl");
     cut_end(b);
-    cr_assert_eq(strncmp(a, b, strlen(b)), 0);
+    /* Headers differ: each says how many steps were asked for. */
+    const char *const steps = strchr(a, '\n'), *const fewer = strchr(b, '\n');
+    cr_assert_eq(strncmp(steps, fewer, strlen(fewer)), 0);
     cr_assert_not_null(strstr(b, "\"step\":5"));
     cr_assert_not_null(strstr(b, "\"contents\":{\"ids\":[["));
     free(a);
