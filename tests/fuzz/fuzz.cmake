@@ -10,7 +10,7 @@ add_library(split_twin STATIC ${FL_FUZZ_DIR}/split_twin.c)
 target_link_libraries(split_twin PUBLIC fuzz_support PkgConfig::SPLIT_TWIN_LIBS)
 pkg_check_modules(FUZZ_TWIN_LIBS REQUIRED IMPORTED_TARGET icu-uc zlib libzstd)
 
-# Two fuzzers, without the feedback of coverage, also where the sanitizers are: for the smoke test of `faultline fuzz`.
+# Two fuzzers, which see no coverage but the target's own, also where the sanitizers are: for the smoke test of `faultline fuzz`.
 set(FL_FUZZ_SMOKE)
 if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND NOT FL_SANITIZE STREQUAL "")
     set(FL_FUZZ_SMOKE bpe rows)
@@ -33,6 +33,7 @@ function(fl_fuzz_target name)
         endif()
         add_executable(fuzz_${name} ${source})
         target_link_libraries(fuzz_${name} PRIVATE fuzz_support ${T_LIBS} -fsanitize=fuzzer)
+        target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer-no-link)
         target_compile_definitions(fuzz_${name} PRIVATE FUZZ_JUDGES="${T_JUDGES}")
         list(APPEND programs fuzz_${name})
     endif()
