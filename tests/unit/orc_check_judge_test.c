@@ -54,6 +54,7 @@ static const struct {
     {SYNTH_epoch, ORC_CHECK_order, SYNTH_PLANT_STEP},
     {SYNTH_record_missing, ORC_CHECK_order, SYNTH_PLANT_STEP},
     {SYNTH_skipped, ORC_CHECK_order, SYNTH_PLANT_STEP},
+    {SYNTH_skip_reason, ORC_CHECK_order, SYNTH_PLANT_STEP},
     {SYNTH_step_missing, ORC_CHECK_order, SYNTH_PLANT_STEP},
     {SYNTH_step_repeated, ORC_CHECK_order, SYNTH_PLANT_STEP},
     {SYNTH_activation, ORC_CHECK_activations, SYNTH_PLANT_STEP},

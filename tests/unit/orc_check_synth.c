@@ -246,7 +246,10 @@ static void put_records(struct text *t, const struct synth *s, int step)
             draw(s->seed, 1, (uint64_t)id, change), draw(s->seed, 2, (uint64_t)id, other),
             i == 1 && here(s, step, SYNTH_count) ? 41 : 40);
     }
-    put(t, "],\"skipped\":[%s]", here(s, step, SYNTH_skipped) ? "\"line:9000\"" : "");
+    const bool more = here(s, step, SYNTH_skipped);
+    put(t, "],\"skipped\":[\"line:8000\"%s],\"skip_reasons\":[\"%s\"%s]",
+        more ? ",\"line:9000\"" : "", here(s, step, SYNTH_skip_reason) ? "too_long" : "unlearned",
+        more ? ",\"prefix\"" : "");
 }
 
 static void put_batches(struct text *t, const struct synth *s, int step)
