@@ -73,6 +73,34 @@ enum har_status har_artifact_read(const struct har_bench *bench, const char *pat
     return HAR_OK;
 }
 
+enum har_status har_artifact_borrow(struct har_lab *lab, const struct har_bench *bench,
+                                    const char *path, const orc_trace **out,
+                                    struct har_error *error)
+{
+    for (size_t i = 0; i < HAR_KEPT_TRACES; i++) {
+        if (lab->kept[i].path != NULL && strcmp(lab->kept[i].path, path) == 0) {
+            *out = lab->kept[i].trace;
+            return HAR_OK;
+        }
+    }
+    struct har_kept fresh = {.path = strdup(path)};
+    if (fresh.path == NULL) {
+        return har_fail(error, HAR_EMEMORY, "no memory for a path");
+    }
+    const enum har_status status = har_artifact_read(bench, path, &fresh.trace, error);
+    if (status != HAR_OK) {
+        free(fresh.path);
+        return status;
+    }
+    struct har_kept *const place = &lab->kept[lab->kept_next];
+    lab->kept_next = (lab->kept_next + 1) % HAR_KEPT_TRACES;
+    free(place->path);
+    orc_trace_free(place->trace);
+    *place = fresh;
+    *out = fresh.trace;
+    return HAR_OK;
+}
+
 static bool same_artifact(const struct har_artifact *a, const struct har_artifact *b)
 {
     return a->kind == b->kind && a->bench == b->bench && a->seed == b->seed &&
@@ -277,9 +305,10 @@ static void trainer_args(const struct making *m, struct har_args *args)
         .schedule_seed = artifact->seed,
         .variant = artifact->variant,
         .threads = 1,
+        .steps = har_lab_steps(m->lab, artifact->bench),
         .full = true,
     };
-    har_lab_train_args(artifact->bench, &train, m->lab->campaign.horizon > 0, args);
+    har_lab_train_args(artifact->bench, &train, args);
     free(weights);
     free(twin);
 }
@@ -395,7 +424,19 @@ static enum har_status artifact_done(const struct making *m, const struct har_ex
         .runs = runs,
         .run_count = f->done ? 2 : 1,
     };
-    return har_store_put_case(m->lab->store, &record, error);
+    const double start_s = har_spent_clock_s();
+    const enum har_status status = har_store_put_case(m->lab->store, &record, error);
+    m->lab->spent.work_s[HAR_WORK_store] += har_spent_clock_s() - start_s;
+    return status;
+}
+
+/* Of the command that has just ended. */
+static enum har_work work_of(const struct making *m)
+{
+    const enum har_artifact_kind kind = m->artifact->kind;
+    return kind <= HAR_ARTIFACT_weights                          ? HAR_WORK_inputs
+           : kind == HAR_ARTIFACT_reference || m->followed.done ? HAR_WORK_reference
+                                                                 : HAR_WORK_trainer;
 }
 
 static enum har_status artifact_next(void *job, const struct har_exit *last,
@@ -403,6 +444,9 @@ static enum har_status artifact_next(void *job, const struct har_exit *last,
                                      struct har_error *error)
 {
     struct making *const m = job;
+    if (last != NULL) {
+        m->lab->spent.work_s[work_of(m)] += last->processor_s;
+    }
     if (last != NULL && m->artifact->kind == HAR_ARTIFACT_lockstep && !m->followed.done &&
         last->end == HAR_END_done) {
         m->followed.done = *more = true;
@@ -413,14 +457,6 @@ static enum har_status artifact_next(void *job, const struct har_exit *last,
     if (last != NULL) {
         *more = false;
         return artifact_done(m, last, error);
-    }
-    bool stored = false;
-    const enum har_status status = har_store_find_case(m->lab->store, m->key, &stored, NULL, error);
-    const char *const followed = m->followed.target;
-    if (status != HAR_OK || (stored && access(m->target, R_OK) == 0 &&
-                             (followed == NULL || access(followed, R_OK) == 0))) {
-        *more = false;
-        return status;
     }
     *more = true;
     return next_command(m, command, error);
@@ -472,6 +508,38 @@ static void making_fini(struct making *m)
     free(m->followed.line);
 }
 
+/* Lists what is to be made of those whose kind lies in [first, last]. */
+static enum har_status list_making(struct har_lab *lab, const struct har_artifacts *set,
+                                   enum har_artifact_kind first, enum har_artifact_kind last,
+                                   struct making *items, size_t *count, struct har_error *error)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct har_artifact *const artifact = &set->items[i];
+        struct making *const m = &items[*count];
+        bool stored = false;
+        if (artifact->kind < first || artifact->kind > last) {
+            continue;
+        }
+        ++*count;
+        if (!making_init(lab, artifact, m)) {
+            return har_fail(error, HAR_EMEMORY, "no memory for cached files");
+        }
+        const enum har_status status =
+            har_store_find_case(lab->store, m->key, &stored, NULL, error);
+        if (status != HAR_OK) {
+            return status;
+        }
+        const char *const followed = m->followed.target;
+        if (stored && access(m->target, R_OK) == 0 &&
+            (followed == NULL || access(followed, R_OK) == 0)) {
+            making_fini(m);
+            memset(m, 0, sizeof *m);
+            --*count;
+        }
+    }
+    return HAR_OK;
+}
+
 /* Makes the artifacts whose kind lies in [first, last]. */
 static enum har_status make_wave(struct har_lab *lab, const struct har_artifacts *set,
                                  enum har_artifact_kind first, enum har_artifact_kind last,
@@ -480,20 +548,18 @@ static enum har_status make_wave(struct har_lab *lab, const struct har_artifacts
     struct making *const items = calloc(set->count + 1, sizeof *items);
     void **const jobs = calloc(set->count + 1, sizeof *jobs);
     size_t count = 0;
-    bool memory = items != NULL && jobs != NULL;
-    for (size_t i = 0; memory && i < set->count; i++) {
-        if (set->items[i].kind >= first && set->items[i].kind <= last) {
-            memory = making_init(lab, &set->items[i], &items[count]);
-            jobs[count] = &items[count];
-            count++;
-        }
+    enum har_status status = items != NULL && jobs != NULL
+                                 ? list_making(lab, set, first, last, items, &count, error)
+                                 : har_fail(error, HAR_EMEMORY, "no memory for cached files");
+    for (size_t i = 0; status == HAR_OK && i < count; i++) {
+        jobs[i] = &items[i];
     }
-    const enum har_status status =
-        memory ? har_pool_run(&lab->pool, jobs, count, artifact_next,
+    if (status == HAR_OK) {
+        status = har_pool_run(&lab->pool, jobs, count, artifact_next,
                               first < HAR_ARTIFACT_reference ? "texts and weights"
                                                              : "reference and healthy runs",
-                              error)
-               : har_fail(error, HAR_EMEMORY, "no memory for cached files");
+                              error);
+    }
     for (size_t i = 0; items != NULL && i < count; i++) {
         making_fini(&items[i]);
     }

@@ -51,6 +51,11 @@ HAR_CHECKED enum har_status har_artifacts_make(struct har_lab *lab, struct har_a
  * compared in part and pass for the whole. */
 HAR_CHECKED enum har_status har_artifact_read(const struct har_bench *bench, const char *path,
                                               orc_trace **out, struct har_error *error);
+/* The same, from those read last if it is among them. The lab's: good until HAR_KEPT_TRACES more
+ * have been asked for. */
+HAR_CHECKED enum har_status har_artifact_borrow(struct har_lab *lab, const struct har_bench *bench,
+                                                const char *path, const orc_trace **out,
+                                                struct har_error *error);
 /* Where an artifact lies; caller frees, NULL without memory. */
 char *har_artifact_path(const struct har_artifact *artifact);
 /* Kinds of the files of a calibration pair in this bench's mode. */

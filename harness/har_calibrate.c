@@ -83,6 +83,7 @@ static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har
     char *json = NULL;
     struct orc_error cause = {{0}};
     enum har_status status = HAR_OK;
+    const double start_s = har_spent_clock_s();
     if (orc_calibration_create(&calibration) != ORC_OK) {
         return har_fail(error, HAR_EMEMORY, "no memory for a calibration");
     }
@@ -100,6 +101,7 @@ static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har
     if (status == HAR_OK && result != ORC_OK) {
         status = bounds_failed(bench, result, &cause, error);
     }
+    const double made_s = har_spent_clock_s();
     if (status == HAR_OK) {
         status = har_store_put_bounds(lab->store, bench->recipe.name, json,
                                       orc_bounds_summary(bench->bounds), lab->campaign.calibration,
@@ -108,6 +110,8 @@ static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har
     if (status == HAR_OK) {
         status = har_store_put_null(lab->store, bench->recipe.name, calibration, error);
     }
+    lab->spent.work_s[HAR_WORK_checks] += made_s - start_s;
+    lab->spent.work_s[HAR_WORK_store] += har_spent_clock_s() - made_s;
     free(json);
     orc_calibration_free(calibration);
     return status;

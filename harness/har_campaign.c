@@ -201,25 +201,55 @@ static enum har_status take_families(struct har_campaign *c, const char *source,
     return HAR_OK;
 }
 
+/* A word, or a number for all faults that have it in their range. `source` is the file or the
+ * option that named it. */
+static enum har_status take_dose(struct har_campaign *c, const char *source, const char *word,
+                                 size_t length, struct har_error *error)
+{
+    static const char *const words[] = {"smallest", "usual", "largest"};
+    bool *const places[] = {&c->dose_smallest, &c->dose_usual, &c->dose_largest};
+    enum { WORDS = 3 };
+    for (int i = 0; i < WORDS; i++) {
+        if (strlen(words[i]) == length && strncmp(word, words[i], length) == 0) {
+            *places[i] = true;
+            return HAR_OK;
+        }
+    }
+    char *end = NULL;
+    const float dose = strtof(word, &end);
+    if (end != word + length || length == 0 || !(dose >= 0.0f && dose < HUGE_VALF)) {
+        return har_fail(error, HAR_EUSAGE,
+                        "%s: '%.*s' is none of smallest, usual, largest, nor a number", source,
+                        (int)length, word);
+    }
+    if (c->dose_count == HAR_DOSES_ASKED_MAX) {
+        return har_fail(error, HAR_EUSAGE, "%s takes at most %d numbers", source,
+                        HAR_DOSES_ASKED_MAX);
+    }
+    c->doses[c->dose_count++] = dose;
+    return HAR_OK;
+}
+
+static void forget_doses(struct har_campaign *c)
+{
+    c->dose_smallest = c->dose_usual = c->dose_largest = false;
+    c->dose_count = 0;
+}
+
 static enum har_status take_doses(struct har_campaign *c, const struct raw_campaign *raw,
                                   struct har_error *error)
 {
+    enum har_status status = HAR_OK;
+    struct har_text source = {0};
+    har_text_addf(&source, "%s: doses", c->path);
     if (raw->doses_count > 0) {
-        c->dose_smallest = c->dose_usual = c->dose_largest = false;
+        forget_doses(c);
     }
-    for (unsigned i = 0; i < raw->doses_count; i++) {
-        if (strcmp(raw->doses[i], "smallest") == 0) {
-            c->dose_smallest = true;
-        } else if (strcmp(raw->doses[i], "usual") == 0) {
-            c->dose_usual = true;
-        } else if (strcmp(raw->doses[i], "largest") == 0) {
-            c->dose_largest = true;
-        } else {
-            return har_fail(error, HAR_EUSAGE, "%s: dose '%s' is none of smallest, usual, largest",
-                            c->path, raw->doses[i]);
-        }
+    for (unsigned i = 0; status == HAR_OK && i < raw->doses_count; i++) {
+        status = take_dose(c, har_text_get(&source), raw->doses[i], strlen(raw->doses[i]), error);
     }
-    return HAR_OK;
+    har_text_fini(&source);
+    return status;
 }
 
 static enum har_status take_schedules(struct har_campaign *c, const struct raw_campaign *raw,
@@ -386,39 +416,17 @@ static enum har_status check_all(const struct har_campaign *c, const struct har_
     return HAR_OK;
 }
 
-/* Doses of the command line: words, or numbers for all faults that have them in their range. */
 static enum har_status take_asked_doses(struct har_campaign *c, const char *list,
                                         struct har_error *error)
 {
-    static const char *const words[] = {"smallest", "usual", "largest"};
-    bool *const places[] = {&c->dose_smallest, &c->dose_usual, &c->dose_largest};
-    enum { WORDS = 3 };
-    c->dose_smallest = c->dose_usual = c->dose_largest = false;
-    for (const char *p = list; *p != '\0'; p += *p == ',') {
+    enum har_status status = HAR_OK;
+    forget_doses(c);
+    for (const char *p = list; status == HAR_OK && *p != '\0'; p += *p == ',') {
         const size_t length = strcspn(p, ",");
-        bool known = false;
-        for (int i = 0; i < WORDS; i++) {
-            if (strlen(words[i]) == length && strncmp(p, words[i], length) == 0) {
-                *places[i] = known = true;
-            }
-        }
-        char *end = NULL;
-        const float dose = strtof(p, &end);
-        if (!known && (end != p + length || length == 0 || !(dose >= 0.0f && dose < HUGE_VALF))) {
-            return har_fail(error, HAR_EUSAGE,
-                            "--dose: '%.*s' is none of smallest, usual, largest, nor a number",
-                            (int)length, p);
-        }
-        if (!known && c->dose_count == HAR_DOSES_ASKED_MAX) {
-            return har_fail(error, HAR_EUSAGE, "--dose takes at most %d numbers",
-                            HAR_DOSES_ASKED_MAX);
-        }
-        if (!known) {
-            c->doses[c->dose_count++] = dose;
-        }
+        status = take_dose(c, "--dose", p, length, error);
         p += length;
     }
-    return HAR_OK;
+    return status;
 }
 
 static enum har_status take_selection(struct har_campaign *c, const struct har_options *o,

@@ -63,8 +63,7 @@ struct har_campaign {
     int reference_timeout_s;
     int memory_mb; /* data limit of a child; 0 = none */
     bool first_verdict;
-    float doses[HAR_DOSES_ASKED_MAX]; /* of the command line, for every fault in whose range they
-                                         lie */
+    float doses[HAR_DOSES_ASKED_MAX]; /* for every fault in whose range they lie */
     size_t dose_count;
     const char *changed_since, *baseline; /* NULL = none; of the command line */
     bool iterate;

@@ -3,11 +3,13 @@
 #include "har_case.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "har_case_judge.h"
 #include "har_curve.h"
 
 static const char *const kind_names[] = {
@@ -86,6 +88,7 @@ void har_case_fini(struct har_case *c)
     free(c->healthy);
     free(c->resume);
     free(c->states);
+    free(c->look_line);
     memset(c, 0, sizeof *c);
 }
 
@@ -130,12 +133,13 @@ static enum har_status train_command(struct har_case *c, enum har_role role,
         .schedule_seed = repeat ? c->seed + HAR_SEED_BLOCK : c->seed,
         .variant = repeat ? har_variant_other(c->variant) : c->variant,
         .threads = repeat ? 2 : 1,
+        .steps = c->looking ? HAR_LOOK_STEPS : har_lab_steps(c->lab, c->bench),
         .full = true,
     };
-    har_lab_train_args(c->bench, &train, c->lab->campaign.horizon > 0, &command->args);
+    har_lab_train_args(c->bench, &train, &command->args);
     free(checkpoints);
     command->timeout_s = c->timeout_s;
-    command->memory_mb = c->lab->campaign.memory_mb;
+    command->memory_mb = c->lab->child_mb;
     return HAR_OK;
 }
 
@@ -164,126 +168,6 @@ static enum har_status fill_command(struct har_case *c, enum har_role role,
     return c->lines[role] == NULL || command->log_path == NULL
                ? har_fail(error, HAR_EMEMORY, "no memory for case %s", c->key)
                : HAR_OK;
-}
-
-/* The traces of a case in memory; each may be missing. */
-struct loaded {
-    orc_trace *cached, *healthy;
-    orc_trace *runs[HAR_ROLE_COUNT];
-    const orc_trace *reference; /* the cached one, or that of this case */
-};
-
-static void loaded_fini(struct loaded *traces)
-{
-    orc_trace_free(traces->cached);
-    orc_trace_free(traces->healthy);
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
-        orc_trace_free(traces->runs[i]);
-    }
-}
-
-/* A run whose trace cannot be read is missing: it may have died before its header. */
-static enum har_status load_traces(const struct har_case *c, struct loaded *traces,
-                                   struct har_error *error)
-{
-    struct orc_error cause = {{0}};
-    enum har_status status = HAR_OK;
-    if (c->states == NULL) {
-        status = har_artifact_read(c->bench, c->reference, &traces->cached, error);
-    }
-    if (status == HAR_OK) {
-        status = har_artifact_read(c->bench, c->healthy, &traces->healthy, error);
-    }
-    if (status != HAR_OK) {
-        return status;
-    }
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
-        if (c->ends[i].end != HAR_END_not_run && access(c->traces[i], R_OK) == 0 &&
-            orc_trace_read(c->traces[i], &traces->runs[i], &cause) != ORC_OK) {
-            traces->runs[i] = NULL;
-        }
-    }
-    traces->reference = c->states == NULL ? traces->cached : traces->runs[HAR_ROLE_reference];
-    return HAR_OK;
-}
-
-/* Only a run that went to its end speaks for repeat and resume: a death is no oracle's credit. */
-static const orc_trace *whole(const struct har_case *c, const struct loaded *traces,
-                              enum har_role role)
-{
-    return c->ends[role].end == HAR_END_done ? traces->runs[role] : NULL;
-}
-
-static void find_reach(const struct har_case *c, const struct loaded *traces,
-                       struct har_facts *facts)
-{
-    facts->reached = -1;
-    facts->reach_known = true;
-    for (int i = 0; i < HAR_TRAINERS; i++) {
-        if (c->ends[i].end == HAR_END_not_run) {
-            continue;
-        }
-        const bool complete = traces->runs[i] != NULL && orc_trace_ended(traces->runs[i]) &&
-                              orc_trace_last_step(traces->runs[i]) > 0;
-        facts->reach_known = facts->reach_known && complete;
-        facts->cut = facts->cut || (c->ends[i].end == HAR_END_done && !complete);
-        const int step = traces->runs[i] != NULL ? orc_trace_fault_reached(traces->runs[i]) : -1;
-        if (step >= 0 && (facts->reached < 0 || step < facts->reached)) {
-            facts->reached = step;
-        }
-    }
-    const orc_trace *const own = traces->runs[HAR_ROLE_reference];
-    facts->cut = facts->cut || (c->ends[HAR_ROLE_reference].end == HAR_END_done &&
-                                (own == NULL || !orc_trace_ended(own)));
-    facts->reach_known = facts->reach_known && strcmp(c->entry, "none") != 0;
-}
-
-/* The subject against the healthy run; then the resumed run, which shows faults of resuming. */
-static void find_infection(const struct loaded *traces, struct har_facts *facts)
-{
-    static const enum har_role order[] = {HAR_ROLE_subject, HAR_ROLE_resumed};
-    for (size_t i = 0; facts->infected == 0 && i < sizeof order / sizeof order[0]; i++) {
-        const orc_trace *const run = traces->runs[order[i]];
-        if (run != NULL && orc_trace_last_step(run) > 0) {
-            facts->infected = orc_trace_first_difference(traces->healthy, run, NULL);
-        }
-    }
-}
-
-static enum har_status judge(const struct har_case *c, struct loaded *traces,
-                             struct har_facts *facts, struct har_error *error)
-{
-    memset(facts, 0, sizeof *facts);
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
-        facts->ends[i] = c->ends[i].end;
-    }
-    memcpy(facts->enabled, c->lab->enabled, sizeof facts->enabled);
-    find_reach(c, traces, facts);
-    if (c->kind == HAR_CASE_alarm) {
-        facts->reached = 0; /* no site is armed; equal seeds must still give equal hashes */
-    }
-    if (traces->runs[HAR_ROLE_subject] == NULL) {
-        return HAR_OK;
-    }
-    find_infection(traces, facts);
-    const struct orc_case judged = {
-        .subject = traces->runs[HAR_ROLE_subject],
-        .reference = traces->reference,
-        .repeat = whole(c, traces, HAR_ROLE_repeat),
-        .resumed = whole(c, traces, HAR_ROLE_resumed),
-    };
-    struct orc_error cause = {{0}};
-    const enum orc_status status = orc_judge(&judged, c->bench->bounds, facts->verdicts, &cause);
-    if (status == ORC_EMEMORY) {
-        return har_fail(error, HAR_EMEMORY, "%s: %s", c->key, cause.text);
-    }
-    facts->judged = status == ORC_OK;
-    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
-        if (!facts->enabled[i]) {
-            facts->verdicts[i] = (struct orc_verdict){.applicable = false};
-        }
-    }
-    return HAR_OK;
 }
 
 /* Adds what the program said last to the sentence of a dead run. */
@@ -354,30 +238,25 @@ static const char *outcome_text(const struct har_case *c, enum har_outcome outco
     }
 }
 
-/* First stage at which the subject parts from the reference, with the campaign's bounds: what
- * `faultline diff` would blame. False when there is nothing to compare. */
-static bool find_blame(const struct har_case *c, const struct loaded *traces,
-                       struct orc_divergence *out)
+/* blame NULL = not compared. */
+static enum har_status store_case(const struct har_case *c, const struct har_judged *judged,
+                                  const struct har_decision *decision,
+                                  const struct orc_divergence *blame, struct har_error *error)
 {
-    struct orc_error ignored;
-    const orc_trace *const subject = traces->runs[HAR_ROLE_subject];
-    memset(out, 0, sizeof *out);
-    return c->kind != HAR_CASE_alarm && subject != NULL && traces->reference != NULL &&
-           c->bench->bounds != NULL &&
-           orc_diff(subject, traces->reference, c->bench->bounds, out, &ignored) == ORC_OK;
-}
-
-static enum har_status store_case(const struct har_case *c, const struct loaded *traces,
-                                  const struct har_facts *facts,
-                                  const struct har_decision *decision, struct har_error *error)
-{
-    struct orc_divergence blame;
-    const bool blamed = find_blame(c, traces, &blame);
-    char *const curve =
-        har_curve_json(traces->runs[HAR_ROLE_subject], traces->healthy, traces->reference);
-    struct har_run_record runs[HAR_ROLE_COUNT];
+    const struct har_facts *const facts = &judged->facts;
+    char *const curve = c->looking ? NULL
+                                   : har_curve_json(judged->runs[HAR_ROLE_subject], judged->healthy,
+                                                    judged->reference);
+    struct har_run_record runs[HAR_ROLE_COUNT + 1];
     size_t run_count = 0;
     double seconds = 0.0;
+    if (c->look_line != NULL) {
+        runs[run_count++] = (struct har_run_record){.role = "look",
+                                                    .command = c->look_line,
+                                                    .log = c->logs[HAR_ROLE_subject],
+                                                    .end = c->look};
+        seconds += c->look.seconds;
+    }
     for (int i = 0; i < HAR_ROLE_COUNT; i++) {
         if (c->ends[i].end != HAR_END_not_run) {
             runs[run_count++] = (struct har_run_record){.role = har_role_name((enum har_role)i),
@@ -408,7 +287,7 @@ static enum har_status store_case(const struct har_case *c, const struct loaded 
         .run_count = run_count,
         .verdicts = facts->judged ? facts->verdicts : NULL,
         .curve = curve,
-        .blame = blamed ? &blame : NULL,
+        .blame = blame,
     };
     const enum har_status status = har_store_put_case(c->lab->store, &record, error);
     free(reproduce);
@@ -425,58 +304,62 @@ static void keep_or_remove(const struct har_case *c)
     }
 }
 
-static enum har_status finish_case(struct har_case *c, struct har_error *error)
+static enum har_status finish_case(struct har_case *c, const struct har_judged *judged,
+                                   struct har_error *error)
 {
-    struct loaded traces = {0};
-    struct har_facts facts;
     struct har_decision decision;
-    const double start_s = har_clock_s();
-    enum har_status status = load_traces(c, &traces, error);
-    if (status == HAR_OK) {
-        status = judge(c, &traces, &facts, error);
-    }
-    const double judged_s = har_clock_s();
-    if (status == HAR_OK) {
-        har_outcome_decide(&facts, &decision);
-        explain_death(c, &decision);
-        keep_or_remove(c); /* first: what is stored as kept is there, even after kill -9 */
-        status = store_case(c, &traces, &facts, &decision, error);
-    }
-    loaded_fini(&traces);
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) {
-        c->lab->children_s += c->ends[i].seconds;
-    }
-    c->lab->checks_s += judged_s - start_s;
-    c->lab->store_s += har_clock_s() - judged_s;
+    struct orc_divergence blame;
+    const double judged_s = har_spent_clock_s();
+    const bool blamed = har_case_blame(c, judged, &blame);
+    const double start_s = har_spent_clock_s();
+    har_outcome_decide(&judged->facts, &decision);
+    explain_death(c, &decision);
+    keep_or_remove(c); /* first: what is stored as kept is there, even after kill -9 */
+    const enum har_status status = store_case(c, judged, &decision, blamed ? &blame : NULL, error);
+    c->lab->spent.work_s[HAR_WORK_checks] += start_s - judged_s;
+    c->lab->spent.work_s[HAR_WORK_store] += har_spent_clock_s() - start_s;
+    c->lab->spent.cases += status == HAR_OK && c->kind == HAR_CASE_fault;
     return status;
 }
 
-/* --first-verdict: whether the subject alone fires a check. */
-static enum har_status subject_is_enough(struct har_case *c, bool *enough, struct har_error *error)
+/* Whether a fault's run stops at its verdict: at the first one if the campaign asks for that, else
+ * once every enabled check has fired, which those that compare with companions do last. */
+static bool may_stop(const struct har_case *c)
 {
-    struct loaded traces = {0};
-    struct har_facts facts;
-    struct har_decision decision;
-    enum har_status status = load_traces(c, &traces, error);
-    if (status == HAR_OK) {
-        status = judge(c, &traces, &facts, error);
-    }
-    if (status == HAR_OK) {
-        har_outcome_decide(&facts, &decision);
-        *enough = decision.outcome == HAR_OUTCOME_detected;
-    }
-    loaded_fini(&traces);
-    return status;
+    const bool *const enabled = c->lab->enabled;
+    return c->kind == HAR_CASE_fault &&
+           (c->lab->campaign.first_verdict ||
+            (!enabled[ORC_CHECK_repeat] && !enabled[ORC_CHECK_resume]));
 }
 
-/* The role that follows; HAR_ROLE_COUNT when there is none. A subject that died needs no
- * companions, but a reference of its own judges the steps before the death. */
+/* Whether nothing that the runs still to come show, from `next` on, can change the verdict. */
+static bool is_settled(const struct har_case *c, const struct har_facts *facts, enum har_role next)
+{
+    const bool *const enabled = c->lab->enabled;
+    int step = c->looking ? HAR_LOOK_BELIEVED + 1 : INT_MAX;
+    enum orc_check_id check = (enum orc_check_id)0;
+    if (enabled[ORC_CHECK_repeat] && next != HAR_ROLE_resumed) {
+        step = 1;
+        check = ORC_CHECK_repeat;
+    } else if (enabled[ORC_CHECK_resume] && c->resume != NULL && !c->looking) {
+        step = c->bench->middle_checkpoint + 1;
+        check = ORC_CHECK_resume;
+    }
+    return har_outcome_is_settled(facts, c->lab->campaign.first_verdict, step, check);
+}
+
+/* The role that follows; HAR_ROLE_COUNT when there is none. A look is followed by the whole run; a
+ * subject that died needs no companions, but a reference of its own judges the steps before the
+ * death. */
 static enum har_role next_role(const struct har_case *c)
 {
     if (c->role == HAR_ROLE_subject && c->states != NULL && access(c->states, R_OK) == 0) {
         return HAR_ROLE_reference;
     }
-    if (c->ends[HAR_ROLE_subject].end != HAR_END_done || c->stop_early) {
+    if (c->looking) {
+        return HAR_ROLE_subject;
+    }
+    if (c->ends[HAR_ROLE_subject].end != HAR_END_done) {
         return HAR_ROLE_COUNT;
     }
     if (c->role == HAR_ROLE_subject || c->role == HAR_ROLE_reference) {
@@ -500,56 +383,101 @@ static bool trace_lost(const struct har_case *c)
     return lost;
 }
 
+static enum har_status start_case(struct har_case *c, struct har_command *command, bool *more,
+                                  struct har_error *error)
+{
+    enum har_status status = har_lab_make_folder(c->folder, error);
+    if (status == HAR_OK) {
+        status = find_timeout(c, error);
+    }
+    *more = status == HAR_OK;
+    /* In lockstep a look would need a reference of its own. */
+    c->looking = may_stop(c) && c->bench->steps > HAR_LOOK_STEPS && c->states == NULL;
+    return status == HAR_OK ? fill_command(c, HAR_ROLE_subject, command, error) : status;
+}
+
+/* Before the run that follows: a look that was not enough is one run more, not the subject, and its
+ * trace must not pass for the subject's. */
+static void leave_look(struct har_case *c)
+{
+    if (c->looking) {
+        (void)unlink(c->traces[HAR_ROLE_subject]);
+        c->look = c->ends[HAR_ROLE_subject];
+        c->look_line = c->lines[HAR_ROLE_subject];
+        c->lines[HAR_ROLE_subject] = NULL;
+        c->looking = false;
+    }
+}
+
 static enum har_status case_next(void *job, const struct har_exit *last,
                                  struct har_command *command, bool *more, struct har_error *error)
 {
     struct har_case *const c = job;
-    enum har_status status = HAR_OK;
     *more = false;
     if (last == NULL) {
-        bool stored = false;
-        status = har_store_find_case(c->lab->store, c->key, &stored, NULL, error);
-        if (status != HAR_OK || (stored && !trace_lost(c))) {
-            return status;
-        }
-        status = har_lab_make_folder(c->folder, error);
-        if (status == HAR_OK) {
-            status = find_timeout(c, error);
-        }
-        *more = status == HAR_OK;
-        return status == HAR_OK ? fill_command(c, HAR_ROLE_subject, command, error) : status;
+        return start_case(c, command, more, error);
     }
     c->ends[c->role] = *last;
-    if (c->role == HAR_ROLE_reference) {
+    const bool reference = c->role == HAR_ROLE_reference;
+    c->lab->spent.work_s[reference ? HAR_WORK_reference : HAR_WORK_trainer] += last->processor_s;
+    if (reference) {
         har_lab_remove(c->lab->out, c->states);
     }
-    if (c->role == (c->states != NULL ? HAR_ROLE_reference : HAR_ROLE_subject) &&
-        c->lab->campaign.first_verdict) {
-        status = subject_is_enough(c, &c->stop_early, error);
-    }
     const enum har_role role = next_role(c);
-    if (status == HAR_OK && role != HAR_ROLE_COUNT) {
-        *more = true;
-        return fill_command(c, role, command, error);
+    struct har_judged judged;
+    enum har_status status = HAR_OK;
+    bool settled = role == HAR_ROLE_COUNT;
+    if (settled || (may_stop(c) && role != HAR_ROLE_reference)) {
+        status = har_case_judge(c, &judged, error);
+        settled = settled || (status == HAR_OK && is_settled(c, &judged.facts, role));
+        if (status == HAR_OK && settled) {
+            status = finish_case(c, &judged, error);
+        }
+        har_judged_fini(&judged);
     }
-    return status == HAR_OK ? finish_case(c, error) : status;
+    if (status != HAR_OK || settled) {
+        return status;
+    }
+    leave_look(c);
+    *more = true;
+    return fill_command(c, role, command, error);
+}
+
+/* The cases that are still to run. */
+static enum har_status list_jobs(struct har_case *cases, size_t count, void **jobs,
+                                 size_t *job_count, struct har_error *error)
+{
+    *job_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool stored = false;
+        const enum har_status status =
+            har_store_find_case(cases[i].lab->store, cases[i].key, &stored, NULL, error);
+        if (status != HAR_OK) {
+            return status;
+        }
+        if (!stored || trace_lost(&cases[i])) {
+            jobs[(*job_count)++] = &cases[i];
+        }
+    }
+    return HAR_OK;
 }
 
 enum har_status har_cases_run(struct har_lab *lab, struct har_case *cases, size_t count,
                               const char *label, struct har_error *error)
 {
     char *logs = NULL;
+    size_t job_count = 0;
     void **const jobs = calloc(count + 1, sizeof *jobs);
     if (jobs == NULL || asprintf(&logs, "%s/logs", lab->out) < 0) {
         free(jobs);
         return har_fail(error, HAR_EMEMORY, "no memory for %zu cases", count);
     }
-    for (size_t i = 0; i < count; i++) {
-        jobs[i] = &cases[i];
-    }
     enum har_status status = har_lab_make_folder(logs, error);
     if (status == HAR_OK) {
-        status = har_pool_run(&lab->pool, jobs, count, case_next, label, error);
+        status = list_jobs(cases, count, jobs, &job_count, error);
+    }
+    if (status == HAR_OK) {
+        status = har_pool_run(&lab->pool, jobs, job_count, case_next, label, error);
     }
     free(logs);
     free(jobs);

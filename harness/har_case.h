@@ -14,6 +14,10 @@ enum har_case_kind {
 #undef HAR_ROW_
 };
 
+/* A look is a subject's run of few steps before the whole one. What it shows is believed up to the
+ * step before its last, since the last one prefetches no batch for a step after it. */
+enum { HAR_LOOK_STEPS = 2, HAR_LOOK_BELIEVED = HAR_LOOK_STEPS - 1 };
+
 struct har_case {
     struct har_lab *lab;
     const struct har_bench *bench;
@@ -28,7 +32,9 @@ struct har_case {
     struct har_exit ends[HAR_ROLE_COUNT];
     int role; /* the one running */
     double timeout_s;
-    bool stop_early; /* --first-verdict and the subject alone was enough */
+    bool looking; /* the subject running is the short one that comes before the whole one */
+    struct har_exit look;
+    char *look_line; /* NULL = there was none, or it was enough and is the subject */
 };
 
 HAR_CHECKED enum har_status har_case_init(struct har_lab *lab, const struct har_bench *bench,

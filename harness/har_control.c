@@ -83,10 +83,12 @@ static enum har_status compare_with_production(struct har_lab *lab, const struct
     const char *which = "";
     char key[256];
     char detail[256] = "same bits as production";
+    const double start_s = har_spent_clock_s();
     enum har_status status = read_artifact(&mine, &a, error);
     if (status == HAR_OK) {
         status = read_artifact(&production, &b, error);
     }
+    lab->spent.work_s[HAR_WORK_checks] += har_spent_clock_s() - start_s;
     if (status == HAR_OK) {
         const int step = orc_trace_first_difference(a, b, &which);
         if (step != 0) {

@@ -114,7 +114,12 @@ double har_lab_seconds(const struct har_lab *lab)
     return har_clock_s() - lab->started_s;
 }
 
-void har_lab_train_args(const struct har_bench *bench, const struct har_train *train, bool horizon,
+int har_lab_steps(const struct har_lab *lab, const struct har_bench *bench)
+{
+    return lab->campaign.horizon > 0 ? bench->steps : 0;
+}
+
+void har_lab_train_args(const struct har_bench *bench, const struct har_train *train,
                         struct har_args *args)
 {
     har_args_add(args, train->program);
@@ -129,9 +134,9 @@ void har_lab_train_args(const struct har_bench *bench, const struct har_train *t
     }
     har_args_add(args, "--seed");
     har_args_addf(args, "%" PRIu64, train->seed);
-    if (horizon) {
+    if (train->steps > 0) {
         har_args_add(args, "--steps");
-        har_args_addf(args, "%d", bench->steps);
+        har_args_addf(args, "%d", train->steps);
     }
     har_args_add(args, "--trace");
     har_args_add(args, train->trace);
@@ -321,6 +326,10 @@ void har_lab_close(struct har_lab *lab)
         har_bench_fini(&lab->benches[i]);
     }
     free(lab->benches);
+    for (size_t i = 0; i < HAR_KEPT_TRACES; i++) {
+        free(lab->kept[i].path);
+        orc_trace_free(lab->kept[i].trace);
+    }
     har_plan_fini(&lab->plan);
     har_text_fini(&lab->selection);
     har_pool_close(&lab->pool);

@@ -12,6 +12,7 @@
 #include "har_pool.h"
 #include "har_programs.h"
 #include "har_recipe.h"
+#include "har_spent.h"
 #include "har_store.h"
 
 /* A recipe in this campaign, with what is known of its healthy runs. */
@@ -28,6 +29,13 @@ struct har_bench {
     bool owned;            /* its false-alarm runs are made here, not in another shard */
 };
 
+/* Traces read last; cases of one seed take the same ones. */
+enum { HAR_KEPT_TRACES = 8 };
+struct har_kept {
+    char *path;
+    orc_trace *trace;
+};
+
 struct har_lab {
     struct har_options options; /* as given; its texts belong to the caller */
     struct har_programs programs;
@@ -42,10 +50,13 @@ struct har_lab {
     uint64_t plan_hash;        /* of the whole plan, also in a shard */
     size_t entry_total;        /* entries of the whole plan */
     struct har_text selection; /* what narrowed it; empty = nothing */
+    int child_mb;              /* what a run of a fault may allocate, 0 = no limit */
     bool keep_traces;
     bool enabled[ORC_CHECK_COUNT];
     double started_s;
-    double children_s, checks_s, store_s; /* of cases, this session: running, judging, storing */
+    struct har_spent spent; /* of this session */
+    struct har_kept kept[HAR_KEPT_TRACES];
+    size_t kept_next; /* the place that is taken next */
 };
 
 /* Opens campaign, programs, recipes, database and children. Released by har_lab_close. */
@@ -74,11 +85,14 @@ struct har_train {
     uint64_t seed, schedule_seed;
     struct har_variant variant;
     int threads;
+    int steps; /* where the run ends; 0 = where the recipe says. Schedules keep their horizon */
     bool full; /* full trace */
 };
 /* Fills args; log and limits are the caller's. */
-void har_lab_train_args(const struct har_bench *bench, const struct har_train *train, bool horizon,
+void har_lab_train_args(const struct har_bench *bench, const struct har_train *train,
                         struct har_args *args);
+/* Steps to give to a run that goes to the horizon: 0 where the campaign does not move it. */
+int har_lab_steps(const struct har_lab *lab, const struct har_bench *bench);
 
 /* Makes a folder and those above it. */
 HAR_CHECKED enum har_status har_lab_make_folder(const char *path, struct har_error *error);

@@ -139,6 +139,35 @@ void har_outcome_decide(const struct har_facts *facts, struct har_decision *out)
     }
 }
 
+void har_outcome_trim(struct har_facts *facts, int last)
+{
+    facts->infected = facts->infected <= last ? facts->infected : 0;
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        struct orc_verdict *const verdict = &facts->verdicts[i];
+        if (verdict->fired && verdict->step > last) {
+            *verdict = (struct orc_verdict){.applicable = verdict->applicable};
+        }
+    }
+}
+
+bool har_outcome_is_settled(const struct har_facts *facts, bool first_verdict, int step,
+                            enum orc_check_id check)
+{
+    struct har_decision decision;
+    bool all = true;
+    har_outcome_decide(facts, &decision);
+    if (decision.outcome != HAR_OUTCOME_detected || facts->reached < 0 || facts->infected == 0 ||
+        facts->ends[HAR_ROLE_subject] != HAR_END_done) {
+        return false;
+    }
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        all = all && (!facts->enabled[i] || facts->verdicts[i].fired);
+    }
+    const bool earlier = decision.detected < step ||
+                         (decision.detected == step && decision.first_check < (int)check);
+    return all || (first_verdict && earlier);
+}
+
 enum har_outcome har_outcome_join(const enum har_outcome *repeats, size_t count, size_t *detected,
                                   size_t *relevant)
 {

@@ -55,6 +55,15 @@ struct har_decision {
 };
 void har_outcome_decide(const struct har_facts *facts, struct har_decision *out);
 
+/* What a run that was cut short tells: nothing that shows after step `last` is believed, since the
+ * run itself ends soon after. */
+void har_outcome_trim(struct har_facts *facts, int last);
+/* Whether these facts stay what they are, whatever else could fire from `step` on, `check` being
+ * the first of that step: the site ran, the step of infection is known, and enough has fired: any
+ * check for the first verdict, else every enabled one. */
+bool har_outcome_is_settled(const struct har_facts *facts, bool first_verdict, int step,
+                            enum orc_check_id check);
+
 /* Outcome of a fault over its repeats: detected only if every infected, latent or dead one was. */
 enum har_outcome har_outcome_join(const enum har_outcome *repeats, size_t count, size_t *detected,
                                   size_t *relevant);

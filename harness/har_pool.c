@@ -27,6 +27,7 @@ struct loop {
     har_job_next *next;
     struct har_error *error;
     struct pollfd *waiting; /* the signals, then a log of each slot */
+    double started_s;
 };
 
 int har_pool_cores(void)
@@ -82,6 +83,10 @@ static void show_progress(const struct loop *loop, bool last)
         fputs("\r\033[K", stderr);
     } else {
         fprintf(stderr, "\r\033[K%s: %zu of %zu", progress->label, loop->finished, loop->job_count);
+    }
+    if (!last && loop->finished > 0) {
+        const double each_s = (har_clock_s() - loop->started_s) / (double)loop->finished;
+        fprintf(stderr, ", about %.0f s left", each_s * (double)(loop->job_count - loop->finished));
     }
     fflush(stderr);
 }
@@ -194,6 +199,7 @@ enum har_status har_pool_run(struct har_pool *pool, void *const *jobs, size_t co
                         .job_count = count,
                         .next = next,
                         .error = error,
+                        .started_s = har_clock_s(),
                         .slot_count = (size_t)pool->jobs_at_once};
     loop.slots = calloc(loop.slot_count, sizeof *loop.slots);
     loop.waiting = calloc(loop.slot_count + 1, sizeof *loop.waiting);

@@ -73,15 +73,20 @@ static void add_checks(uint32_t mask, struct har_text *out)
     }
 }
 
-static void add_study(const struct har_study *s, struct har_text *out)
+static void add_study(const struct har_study *s, bool first_verdict, struct har_text *out)
 {
     if (s->count == 0) {
         return;
     }
     har_text_addf(out,
                   "mean steps to detection within %g (restricted mean, standard error): all checks "
-                  "%.2f (%.2f), loss_only %.2f (%.2f), curve %.2f (%.2f)\n",
-                  s->horizon, s->any.mean.value, s->any.mean.deviation,
+                  "%.2f (%.2f)",
+                  s->horizon, s->any.mean.value, s->any.mean.deviation);
+    if (first_verdict) {
+        har_text_add(out, "\n");
+        return;
+    }
+    har_text_addf(out, ", loss_only %.2f (%.2f), curve %.2f (%.2f)\n",
                   s->checks[ORC_CHECK_loss_only].mean.value,
                   s->checks[ORC_CHECK_loss_only].mean.deviation,
                   s->checks[ORC_CHECK_curve].mean.value, s->checks[ORC_CHECK_curve].mean.deviation);
@@ -122,19 +127,43 @@ static void add_study(const struct har_study *s, struct har_text *out)
     }
 }
 
+/* One line: whatever compares two tables leaves it out. */
+static void add_time(const struct har_summary *s, struct har_text *out)
+{
+    har_text_addf(out, "time %.1f s", s->seconds);
+    const double mutants = har_spent_per_minute(&s->spent);
+    if (!isnan(mutants)) {
+        har_text_addf(out, ", %.0f faults a minute", mutants);
+    }
+    if (!isnan(har_spent_percent(&s->spent, HAR_WORK_idle))) {
+        har_text_add(out, "; of all cores' time:");
+        for (int i = 0; i < HAR_WORK_COUNT; i++) {
+            har_text_addf(out, "%s %s %.1f %%", i > 0 ? "," : "", har_work_name((enum har_work)i),
+                          har_spent_percent(&s->spent, (enum har_work)i));
+        }
+    }
+    har_text_add(out, "\n");
+}
+
 void har_report_summary(const struct har_results *r, const struct har_study *study,
                         struct har_text *out)
 {
     const struct har_summary *const s = &r->summary;
+    const bool first_verdict = har_results_first_verdict(r);
     add_others(s, out);
     add_rate(s, out);
-    add_contrast(s, out);
+    if (first_verdict) {
+        har_text_add(out, "runs stopped at the first verdict: no times of the other checks, so "
+                          "nothing on what each would have detected alone, no sets, no curves\n");
+    } else {
+        add_contrast(s, out);
+    }
     if (isinf(s->median_steps)) {
         har_text_add(out, "median steps to detection from reached: beyond the horizon\n");
     } else if (!isnan(s->median_steps)) {
         har_text_addf(out, "median steps to detection from reached: %g\n", s->median_steps);
     }
-    add_study(study, out);
+    add_study(study, first_verdict, out);
     har_text_addf(out,
                   "healthy runs not used for the bounds: %zu, false alarms %zu (rate at most %.1f "
                   "%% at 95 %%)\n",
@@ -143,10 +172,10 @@ void har_report_summary(const struct har_results *r, const struct har_study *stu
     if (r->controls[0] != '\0') {
         har_text_addf(out, "controls: %s\n", r->controls);
     }
-    har_text_addf(out,
-                  "time %.1f s; mode %s: %zu references, %.1f s of %.1f s of child processes\n",
-                  s->seconds, r->mode[0] != '\0' ? r->mode : "free", s->references,
-                  s->reference_seconds, s->child_seconds);
+    har_text_addf(out, "mode %s: %zu references, %.1f s of %.1f s of child processes\n",
+                  r->mode[0] != '\0' ? r->mode : "free", s->references, s->reference_seconds,
+                  s->child_seconds);
+    add_time(s, out);
 }
 
 enum har_status har_report_format(const struct har_results *r, const struct har_study *study,

@@ -56,7 +56,38 @@ static json_t *entry_json(const struct har_result *e)
     return o;
 }
 
-static json_t *summary_json(const struct har_summary *s)
+/* Processor seconds by kind of work, elapsed and processor seconds by stage. */
+static void add_spent(const struct har_spent *spent, json_t *o)
+{
+    json_t *const works = json_object();
+    json_t *const stages = json_object();
+    json_t *const busy = json_object();
+    for (int i = 0; i < HAR_WORK_COUNT; i++) {
+        json_object_set_new(works, har_work_name((enum har_work)i), json_real(spent->work_s[i]));
+    }
+    for (int i = 0; i < HAR_STAGE_COUNT; i++) {
+        const char *const name = har_stage_name((enum har_stage)i);
+        json_object_set_new(stages, name, json_real(spent->stage_s[i]));
+        json_object_set_new(busy, name, json_real(spent->stage_busy_s[i]));
+    }
+    json_object_set_new(o, "seconds_by", works);
+    json_object_set_new(o, "seconds_of_stage", stages);
+    json_object_set_new(o, "processor_seconds_of_stage", busy);
+    json_object_set_new(o, "fault_cases", json_real(spent->cases));
+    json_object_set_new(o, "faults_a_minute", har_report_number(har_spent_per_minute(spent)));
+}
+
+static json_t *alone_json(const struct har_summary *s)
+{
+    json_t *const alone = json_object();
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        json_object_set_new(alone, orc_check_name((enum orc_check_id)i),
+                            json_integer((json_int_t)s->alone[i]));
+    }
+    return alone;
+}
+
+static json_t *summary_json(const struct har_summary *s, bool first_verdict)
 {
     json_t *const o = json_object();
     json_object_set_new(o, "entries", json_integer((json_int_t)s->entries));
@@ -76,12 +107,8 @@ static json_t *summary_json(const struct har_summary *s)
     json_object_set_new(o, "false_alarm_rate_high", json_real(s->alarm_interval.high));
     json_object_set_new(o, "median_steps", har_report_number(s->median_steps));
     json_object_set_new(o, "seconds", json_real(s->seconds));
-    json_t *const alone = json_object();
-    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
-        json_object_set_new(alone, orc_check_name((enum orc_check_id)i),
-                            json_integer((json_int_t)s->alone[i]));
-    }
-    json_object_set_new(o, "detected_alone", alone);
+    add_spent(&s->spent, o);
+    json_object_set_new(o, "detected_alone", first_verdict ? json_null() : alone_json(s));
     return o;
 }
 
@@ -111,7 +138,8 @@ void har_report_json(const struct har_results *r, const struct har_study *study,
     json_object_set_new(root, "plan_hash", json_string(r->plan_hash));
     json_object_set_new(root, "provenance", provenance != NULL ? provenance : json_null());
     json_object_set_new(root, "controls", har_report_text_or_null(r->controls));
-    json_object_set_new(root, "summary", summary_json(&r->summary));
+    json_object_set_new(root, "runs_stop_at", har_report_text_or_null(r->stop));
+    json_object_set_new(root, "summary", summary_json(&r->summary, har_results_first_verdict(r)));
     for (size_t i = 0; i < r->count; i++) {
         json_array_append_new(faults, entry_json(&r->entries[i]));
     }

@@ -45,7 +45,23 @@ static json_t *curve_json(const struct har_survival *curve)
     return rows;
 }
 
-static json_t *check_json(const struct har_study_check *c, double horizon)
+/* Tests against the check `curve` need its times. */
+static void add_tests(const struct har_study_check *c, bool first_verdict, json_t *o)
+{
+    json_object_set_new(o, "log_rank_against_curve",
+                        first_verdict ? json_null()
+                                      : json_pack("{s:o, s:o}", "chi_square",
+                                                  har_report_number(c->rank.chi_square), "p",
+                                                  har_report_number(c->rank.p)));
+    json_object_set_new(o, "sign_test_against_curve",
+                        first_verdict
+                            ? json_null()
+                            : json_pack("{s:I, s:I, s:I, s:f}", "earlier", (json_int_t)c->earlier,
+                                        "later", (json_int_t)c->later, "tied", (json_int_t)c->tied,
+                                        "p", c->sign_p));
+}
+
+static json_t *check_json(const struct har_study_check *c, double horizon, bool first_verdict)
 {
     json_t *const o = json_object();
     json_object_set_new(o, "detected", json_integer((json_int_t)c->detected));
@@ -53,18 +69,12 @@ static json_t *check_json(const struct har_study_check *c, double horizon)
     json_object_set_new(o, "restricted_mean_steps", har_report_number(c->mean.value));
     json_object_set_new(o, "restricted_mean_standard_error", har_report_number(c->mean.deviation));
     json_object_set_new(o, "restricted_to", har_report_number(horizon));
-    json_object_set_new(o, "log_rank_against_curve",
-                        json_pack("{s:o, s:o}", "chi_square", har_report_number(c->rank.chi_square),
-                                  "p", har_report_number(c->rank.p)));
-    json_object_set_new(o, "sign_test_against_curve",
-                        json_pack("{s:I, s:I, s:I, s:f}", "earlier", (json_int_t)c->earlier,
-                                  "later", (json_int_t)c->later, "tied", (json_int_t)c->tied, "p",
-                                  c->sign_p));
+    add_tests(c, first_verdict, o);
     json_object_set_new(o, "survival", curve_json(&c->curve));
     return o;
 }
 
-static json_t *survival_json(const struct har_study *s)
+static json_t *survival_json(const struct har_study *s, bool first_verdict)
 {
     json_t *const o = json_object();
     json_t *const checks = json_object();
@@ -74,10 +84,10 @@ static json_t *survival_json(const struct har_study *s)
     json_object_set_new(
         o, "columns",
         json_pack("[sssssss]", "time", "at_risk", "events", "censored", "survival", "low", "high"));
-    json_object_set_new(o, "all", check_json(&s->any, s->horizon));
-    for (int c = 0; c < ORC_CHECK_COUNT; c++) {
+    json_object_set_new(o, "all", check_json(&s->any, s->horizon, first_verdict));
+    for (int c = 0; !first_verdict && c < ORC_CHECK_COUNT; c++) {
         json_object_set_new(checks, orc_check_name((enum orc_check_id)c),
-                            check_json(&s->checks[c], s->horizon));
+                            check_json(&s->checks[c], s->horizon, false));
     }
     json_object_set_new(o, "checks", checks);
     return o;
@@ -237,16 +247,19 @@ static json_t *loss_alarms_json(const struct har_study_alarms *a)
 json_t *har_report_study_json(const struct har_results *results, const struct har_study *s)
 {
     json_t *const o = json_object();
+    const bool first_verdict = har_results_first_verdict(results);
+    const bool cut = first_verdict || results->cut > 0;
     json_object_set_new(o, "entries", json_integer((json_int_t)s->count));
-    json_object_set_new(o, "survival", survival_json(s));
-    json_object_set_new(o, "sets", sets_json(s));
-    json_object_set_new(o, "dose_response", doses_json(s));
-    json_object_set_new(o, "subsumption", subsumption_json(s));
+    json_object_set_new(o, "survival", survival_json(s, first_verdict));
     json_object_set_new(o, "families", rates_json(s->families, MUT_FAMILY_COUNT));
     json_object_set_new(o, "classes", rates_json(s->classes, MUT_CLASS_COUNT));
     json_object_set_new(o, "false_alarms", alarms_json(&results->summary));
-    json_object_set_new(o, "loss_alarms", loss_alarms_json(&s->alarms));
-    json_object_set_new(o, "localisation", blame_json(&s->blame));
+    /* What is left needs the times of every check, or whole runs. */
+    json_object_set_new(o, "dose_response", first_verdict ? json_array() : doses_json(s));
+    json_object_set_new(o, "sets", first_verdict ? json_null() : sets_json(s));
+    json_object_set_new(o, "subsumption", first_verdict ? json_null() : subsumption_json(s));
+    json_object_set_new(o, "loss_alarms", cut ? json_null() : loss_alarms_json(&s->alarms));
+    json_object_set_new(o, "localisation", cut ? json_null() : blame_json(&s->blame));
     return o;
 }
 

@@ -11,6 +11,12 @@ enum { CELL_MAX = 96, COLUMN_COUNT = 8 };
 static const char *const titles[COLUMN_COUNT] = {"family", "fault",    "outcome", "first check",
                                                  "steps",  "infected", "curve",   "loss_only"};
 
+/* The last two columns need runs that went on after the first verdict. */
+static int columns_of(const struct har_results *r)
+{
+    return har_results_first_verdict(r) ? COLUMN_COUNT - 2 : COLUMN_COUNT;
+}
+
 static void step_cell(int from, int detected, char *cell)
 {
     if (detected > 0) {
@@ -73,12 +79,12 @@ static const char *colour_of(const struct har_result *e)
     }
 }
 
-static void add_row(const struct har_result *e, const size_t widths[COLUMN_COUNT], bool colour,
-                    struct har_text *out)
+static void add_row(const struct har_result *e, const size_t widths[COLUMN_COUNT], int columns,
+                    bool colour, struct har_text *out)
 {
     char cells[COLUMN_COUNT][CELL_MAX];
     fill_cells(e, cells);
-    for (int k = 0; k < COLUMN_COUNT; k++) {
+    for (int k = 0; k < columns; k++) {
         const bool paint = colour && k == 2;
         const int width = (int)widths[k];
         har_text_addf(out, k < 4 ? "%s%s%-*s%s" : "%s%s%*s%s", k > 0 ? "  " : "",
@@ -128,30 +134,32 @@ void har_report_text(const struct har_results *r, const struct har_study *study,
                      struct har_text *out)
 {
     size_t widths[COLUMN_COUNT];
+    const int columns = columns_of(r);
     measure(r, widths);
     har_text_addf(out, "%s%s\n", r->name[0] != '\0' ? "campaign " : "", r->name);
-    for (int k = 0; k < COLUMN_COUNT; k++) {
+    for (int k = 0; k < columns; k++) {
         har_text_addf(out, k < 4 ? "%s%-*s" : "%s%*s", k > 0 ? "  " : "", (int)widths[k],
                       titles[k]);
     }
     har_text_add(out, "\n");
     for (size_t i = 0; i < r->count; i++) {
-        add_row(&r->entries[i], widths, colour, out);
+        add_row(&r->entries[i], widths, columns, colour, out);
     }
     har_text_add(out, "\nsteps count from the step that first ran the site, infected from the "
-                      "first step with other bits (before: found while it was latent);\ncurve and "
-                      "loss_only: the same count, had that "
-                      "check been alone\n");
+                      "first step with other bits (before: found while it was latent)");
+    har_text_add(out, columns < COLUMN_COUNT ? "\n"
+                                             : ";\ncurve and loss_only: the same count, had that "
+                                               "check been alone\n");
     add_explanations(r, out);
     add_oracle(r, out);
     har_text_add(out, "\n");
     har_report_summary(r, study, out);
 }
 
-static void add_markdown_row(char cells[COLUMN_COUNT][CELL_MAX], struct har_text *out)
+static void add_markdown_row(char cells[COLUMN_COUNT][CELL_MAX], int columns, struct har_text *out)
 {
     har_text_add(out, "|");
-    for (int k = 0; k < COLUMN_COUNT; k++) {
+    for (int k = 0; k < columns; k++) {
         har_text_add(out, " ");
         har_text_add_markdown(out, cells[k]);
         har_text_add(out, " |");
@@ -167,6 +175,7 @@ void har_report_markdown(const struct har_results *r, const struct har_study *st
     enum { BYTES_MAX = 900000 };
     struct har_text sums = {0};
     char cells[COLUMN_COUNT][CELL_MAX];
+    const int columns = columns_of(r);
     har_report_summary(r, study, &sums);
     har_text_add(out, "## Faultline: ");
     har_text_add_markdown(out, r->name);
@@ -177,10 +186,11 @@ void har_report_markdown(const struct har_results *r, const struct har_study *st
     for (int k = 0; k < COLUMN_COUNT; k++) {
         snprintf(cells[k], CELL_MAX, "%s", titles[k]);
     }
-    add_markdown_row(cells, out);
-    har_text_add(out, "|---|---|---|---|--:|--:|--:|--:|\n");
+    add_markdown_row(cells, columns, out);
+    har_text_add(out, columns < COLUMN_COUNT ? "|---|---|---|---|--:|--:|\n"
+                                             : "|---|---|---|---|--:|--:|--:|--:|\n");
     for (size_t i = 0; i < r->count && out->size < BYTES_MAX; i++) {
         fill_cells(&r->entries[i], cells);
-        add_markdown_row(cells, out);
+        add_markdown_row(cells, columns, out);
     }
 }

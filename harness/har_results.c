@@ -177,6 +177,19 @@ static void join_entry(struct har_result *e, struct repeats *r)
     }
 }
 
+bool har_results_first_verdict(const struct har_results *results)
+{
+    return results->stop != NULL && results->stop[0] != '\0';
+}
+
+/* Runs that stopped at the first verdict saw only part of the other checks' firings. */
+static void forget_others(struct har_result *e)
+{
+    for (int i = 0; i < ORC_CHECK_COUNT; i++) {
+        e->check_steps[i] = i == e->first_check ? e->detected : 0;
+    }
+}
+
 static void load_oracle(void *context, int columns, char **v)
 {
     struct loading *const l = context;
@@ -215,6 +228,24 @@ static void load_seconds(void *context, int columns, char **v)
     struct har_summary *const s = context;
     (void)columns;
     s->seconds = v[0] != NULL ? strtod(v[0], NULL) : 0.0;
+}
+
+static void load_spent(void *context, int columns, char **v)
+{
+    struct har_summary *const s = context;
+    const double amount = strtod(v[2], NULL);
+    enum har_work work = HAR_WORK_COUNT;
+    enum har_stage stage = HAR_STAGE_COUNT;
+    (void)columns;
+    if (strcmp(v[0], "work") == 0 && har_work_find(v[1], &work)) {
+        s->spent.work_s[work] += amount;
+    } else if (strcmp(v[0], "stage") == 0 && har_stage_find(v[1], &stage)) {
+        s->spent.stage_s[stage] += amount;
+    } else if (strcmp(v[0], "stage_busy") == 0 && har_stage_find(v[1], &stage)) {
+        s->spent.stage_busy_s[stage] += amount;
+    } else if (strcmp(v[0], "cases") == 0) {
+        s->spent.cases += amount;
+    }
 }
 
 static const char *const input_names[] = {
@@ -306,6 +337,13 @@ static void load_losses(void *context, int columns, char **v)
     l->failed = l->failed || row->recipe == NULL;
 }
 
+static void load_cut(void *context, int columns, char **v)
+{
+    struct loading *const l = context;
+    (void)columns;
+    l->results->cut = (size_t)whole(v[0]);
+}
+
 static void load_blame(void *context, int columns, char **v)
 {
     struct loading *const l = context;
@@ -378,7 +416,8 @@ static enum har_status load_texts(har_store *store, struct har_results *r, struc
     } texts[] = {
         {"campaign", &r->name},   {"provenance", &r->provenance}, {"plan_hash", &r->plan_hash},
         {"planted", &r->planted}, {"controls", &r->controls},     {"finished", &r->finished},
-        {"shard", &r->shard},     {"selection", &r->selection},   {"mode", &r->mode}};
+        {"shard", &r->shard},     {"selection", &r->selection},   {"mode", &r->mode},
+        {"stop", &r->stop}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const enum har_status status =
             har_store_get_text(store, texts[i].key, texts[i].place, error);
@@ -424,6 +463,9 @@ static enum har_status load_facts(har_store *store, struct loading *l, struct ha
         {"SELECT entry, stage, step, item FROM blame JOIN cases ON case_key = key WHERE"
          " kind = 'fault' ORDER BY seed DESC",
          load_blame, l},
+        {"SELECT count(*) FROM cases WHERE kind = 'fault' AND outcome = 'detected' AND key NOT IN"
+         " (SELECT case_key FROM curve)",
+         load_cut, l},
         {"SELECT case_key, kind, entry, outcome, reached, recipe, json FROM curve LEFT JOIN cases "
          "ON"
          " case_key = key ORDER BY case_key",
@@ -432,11 +474,16 @@ static enum har_status load_facts(har_store *store, struct loading *l, struct ha
     size_t count = sizeof queries / sizeof queries[0];
     bool has = false;
     enum har_status status = har_store_has_table(store, "blame", &has, error);
-    count -= has ? 0 : 3; /* a database of before these tables */
+    count -= has ? 0 : 4; /* a database of before these tables */
     for (size_t i = 0; status == HAR_OK && i < count; i++) {
         status = har_store_query(store, queries[i].sql, queries[i].row, queries[i].context, error);
     }
-    return status;
+    if (status == HAR_OK) {
+        status = har_store_has_table(store, "spent", &has, error);
+    }
+    return status == HAR_OK && has ? har_store_query(store, "SELECT what, name, amount FROM spent",
+                                                     load_spent, &r->summary, error)
+                                   : status;
 }
 
 enum har_status har_results_load(har_store *store, struct har_results *out, struct har_error *error)
@@ -463,6 +510,9 @@ enum har_status har_results_load(har_store *store, struct har_results *out, stru
     }
     for (size_t i = 0; status == HAR_OK && i < out->count; i++) {
         join_entry(&out->entries[i], &l.repeats[i]);
+        if (har_results_first_verdict(out)) {
+            forget_others(&out->entries[i]);
+        }
     }
     if (status == HAR_OK && (l.failed || !summarise(out))) {
         status = har_fail(error, HAR_EMEMORY, "no memory for results");
@@ -506,6 +556,7 @@ void har_results_fini(struct har_results *r)
     free(r->finished);
     free(r->shard);
     free(r->selection);
+    free(r->stop);
     memset(r, 0, sizeof *r);
 }
 

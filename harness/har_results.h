@@ -73,7 +73,8 @@ struct har_summary {
     double
         median_steps; /* from reached; infinite when beyond the horizon, NaN when nothing counts */
     double seconds;
-    size_t missing; /* cases of the plan without a stored outcome */
+    struct har_spent spent; /* zeros in a database of before it was measured */
+    size_t missing;         /* cases of the plan without a stored outcome */
 };
 
 /* Losses of one run and what it was for. */
@@ -93,17 +94,22 @@ struct har_results {
     size_t count;
     struct har_oracle_result *oracle;
     size_t oracle_count;
+    size_t cut; /* detected repeats whose run stopped before the horizon: no losses, no blame */
     char *name, *provenance, *plan_hash, *planted, *controls,
         *finished,  /* stored texts, may be "" */
         *shard,     /* "k/n" when only that part of the plan ran */
         *mode,      /* "free" or "lockstep", "" in an old database: free */
-        *selection; /* why the plan is not the whole campaign: changed since, iterated */
+        *selection, /* why the plan is not the whole campaign: changed since, iterated */
+        *stop;      /* "first verdict" when runs stopped there, "" when they went on */
     struct har_summary summary;
 };
 
 HAR_CHECKED enum har_status har_results_load(har_store *store, struct har_results *out,
                                              struct har_error *error);
 void har_results_fini(struct har_results *results);
+/* Whether runs stopped at the first verdict: then only `detected` and `first_check` are known of an
+ * entry, no other check's steps, and nothing that needs them or whole runs may be reported. */
+bool har_results_first_verdict(const struct har_results *results);
 /* Detection rate and interval of one family; n = 0 when none counts. */
 double har_results_family_rate(const struct har_results *results, enum mut_family family,
                                size_t *detected, size_t *n);

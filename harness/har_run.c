@@ -80,20 +80,27 @@ static double available_kb(void)
 }
 
 /* Without --jobs: as many children as cores, but no more than have room. A mutant may take twice
- * what the largest run so far took; the harness itself gets such a share as well. */
+ * what the largest run so far took; the harness itself gets such a share as well. What a child may
+ * allocate is bounded by its share of the memory there is, so that one that leaks dies alone. */
 static enum har_status share_memory(struct har_lab *lab, struct har_error *error)
 {
+    enum { LEAST_MB = 512, OVER_PEAK = 8 }; /* allocated is not resident: never too tight */
+    const struct har_campaign *const c = &lab->campaign;
     double peak_kb = 0.0;
     const double room_kb = available_kb();
-    if (lab->campaign.jobs > 0 || room_kb <= 0.0) {
+    lab->child_mb = c->memory_mb;
+    if (room_kb <= 0.0) {
         return HAR_OK;
     }
     const enum har_status status =
         har_store_query(lab->store, "SELECT max(peak_kb) FROM runs", take_peak, &peak_kb, error);
     const int most = peak_kb > 0.0 ? (int)fmin(room_kb / (2.0 * peak_kb), 1e6) - 1 : 1 << 20;
-    if (most < lab->pool.jobs_at_once) {
+    if (c->jobs == 0 && most < lab->pool.jobs_at_once) {
         lab->pool.jobs_at_once = most > 1 ? most : 1;
     }
+    const double share_mb = fmax(room_kb / 1024.0 / (lab->pool.jobs_at_once + 1),
+                                 fmax(LEAST_MB, OVER_PEAK * peak_kb / 1024.0));
+    lab->child_mb = (int)fmin(c->memory_mb, share_mb);
     return status;
 }
 
@@ -190,6 +197,7 @@ static enum har_status store_texts(struct har_lab *lab, const char *hash, struct
                  {"provenance", provenance},
                  {"mode", har_mode_name(lab->campaign.mode)},
                  {"selection", har_text_get(&lab->selection)},
+                 {"stop", lab->campaign.first_verdict ? "first verdict" : ""},
                  {"entry_total", total},
                  {"shard", shard}};
     for (size_t i = 0; status == HAR_OK && i < sizeof texts / sizeof texts[0]; i++) {
@@ -316,27 +324,39 @@ static enum har_status store_controls(struct har_lab *lab, enum har_status statu
     return status;
 }
 
+static void end_stage(struct har_lab *lab, enum har_stage stage)
+{
+    har_spent_stage(&lab->spent, stage, har_lab_seconds(lab));
+}
+
 enum har_status har_run_stages(struct har_lab *lab, bool faults, struct har_error *error)
 {
+    end_stage(lab, HAR_STAGE_plan);
     enum har_status status = har_control_identity(lab, error);
+    end_stage(lab, HAR_STAGE_controls);
     if (status == HAR_OK) {
         status = har_calibrate_bounds(lab, error);
     }
+    end_stage(lab, HAR_STAGE_bounds);
     if (status == HAR_OK && faults && lab->plan.count > 0) {
         status = har_control_planted(lab, error);
     }
     if (faults) {
         status = store_controls(lab, status, error);
     }
+    end_stage(lab, HAR_STAGE_controls);
     if (status == HAR_OK) {
         status = har_calibrate_alarms(lab, error);
     }
+    end_stage(lab, HAR_STAGE_alarms);
     if (status == HAR_OK && faults) {
         status = run_faults(lab, error);
     }
+    end_stage(lab, HAR_STAGE_faults);
     if (status == HAR_OK && faults && lab->plan.count > 0) {
         status = har_selftest_run(lab, error);
     }
+    end_stage(lab, HAR_STAGE_selftest);
     if (status == HAR_OK && faults) {
         status = har_store_put_text(lab->store, "finished", "every stage", error);
     }
@@ -350,48 +370,75 @@ enum har_status har_run_close(struct har_lab *lab, struct har_error *error)
     struct tm parts;
     gmtime_r(&clock, &parts);
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    char seconds[160];
-    snprintf(seconds, sizeof seconds, "children %.3f checks %.3f store %.3f jobs %d",
-             lab->children_s, lab->checks_s, lab->store_s, lab->pool.jobs_at_once);
-    const enum har_status status = har_store_put_text(lab->store, "cases_seconds", seconds, error);
-    return status == HAR_OK ? har_store_add_session(lab->store, now, har_lab_seconds(lab), error)
-                            : status;
+    const double elapsed_s = har_lab_seconds(lab);
+    har_spent_close(&lab->spent, elapsed_s, har_pool_cores());
+    return har_store_add_session(lab->store, now, elapsed_s, &lab->spent, error);
 }
 
-/* Seconds of child processes the campaign still needs, by measured healthy and reference runs. */
+static double left_of(double planned, size_t stored)
+{
+    return fmax(0.0, planned - (double)stored);
+}
+
+/* Seconds of child processes that one recipe still needs: what is planned less what is stored, by
+ * the longest healthy and reference run so far. Runs that stop at a verdict take less. */
+static enum har_status estimate_bench(struct har_lab *lab, int index, double *seconds,
+                                      struct har_error *error)
+{
+    const struct har_campaign *const c = &lab->campaign;
+    const struct har_bench *const bench = &lab->benches[index];
+    const char *const recipe = bench->recipe.name;
+    static const char *const what[] = {"artifact/healthy",   "artifact/followed",
+                                       "artifact/reference", "fault/reference",
+                                       "alarm/reference",    "fault/subject",
+                                       "alarm/subject"};
+    enum { HEALTHY, FOLLOWED, REFERENCE, OF_FAULT, OF_ALARM, FAULT, ALARM, KINDS };
+    size_t stored[KINDS] = {0};
+    double healthy_s = 0.0;
+    double reference_s = 0.0;
+    double cases = 0.0;
+    enum har_status status =
+        har_store_longest_run(lab->store, recipe, "healthy", &healthy_s, error);
+    if (status == HAR_OK) {
+        status = har_store_longest_run(lab->store, recipe, "reference", &reference_s, error);
+    }
+    for (int i = 0; status == HAR_OK && i < KINDS; i++) {
+        status = har_store_count_runs(lab->store, recipe, what[i], &stored[i], error);
+    }
+    for (size_t e = 0; e < lab->plan.count; e++) {
+        cases += lab->plan.entries[e].place == index ? c->repeats : 0;
+    }
+    const double alarms = bench->owned ? c->false_alarms : 0.0;
+    const double seeds = c->repeats + c->calibration + alarms;
+    const double references = bench->lockstep ? c->calibration + cases + alarms : seeds;
+    *seconds = left_of(seeds, stored[HEALTHY] + stored[FOLLOWED]) * healthy_s +
+               left_of(references, stored[REFERENCE] + stored[OF_FAULT] + stored[OF_ALARM]) *
+                   reference_s +
+               HAR_TRAINERS * healthy_s *
+                   (left_of(cases, stored[FAULT]) + left_of(alarms, stored[ALARM]));
+    return status;
+}
+
+/* Seconds the campaign still needs with its children side by side. */
 static enum har_status estimate(struct har_lab *lab, double *seconds, struct har_error *error)
 {
     struct har_artifacts set = {0};
-    const struct har_campaign *const c = &lab->campaign;
     const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
     for (size_t i = 0; i < lab->bench_count; i++) {
         if (lab->benches[i].used) {
-            har_artifacts_need(&set, &lab->benches[i], c->seed, plain);
-            har_artifacts_need_pair(&set, &lab->benches[i], c->seed);
+            har_artifacts_need(&set, &lab->benches[i], lab->campaign.seed, plain);
+            har_artifacts_need_pair(&set, &lab->benches[i], lab->campaign.seed);
         }
     }
     enum har_status status = har_artifacts_make(lab, &set, error);
     har_artifacts_fini(&set);
     *seconds = 0.0;
     for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
-        const char *const recipe = lab->benches[i].recipe.name;
-        double healthy = 0.0;
-        double reference = 0.0;
-        size_t entries = 0;
-        for (size_t e = 0; e < lab->plan.count; e++) {
-            entries += lab->plan.entries[e].place == (int)i;
+        double mine_s = 0.0;
+        if (lab->benches[i].used) {
+            status = estimate_bench(lab, (int)i, &mine_s, error);
         }
-        status = har_store_longest_run(lab->store, recipe, "healthy", &healthy, error);
-        if (status == HAR_OK) {
-            status = har_store_longest_run(lab->store, recipe, "reference", &reference, error);
-        }
-        const bool used = lab->benches[i].used;
-        const double alarms = used && lab->benches[i].owned ? c->false_alarms : 0.0;
-        const double cases = (double)entries * c->repeats + alarms;
-        const bool own = lab->benches[i].lockstep; /* a reference a case; else one a seed */
-        const double references = own ? cases : alarms + (used ? c->repeats : 0.0);
-        *seconds += (used ? c->calibration : 0.0) * (healthy + reference) + alarms * healthy +
-                    HAR_TRAINERS * cases * healthy + references * reference;
+        *seconds += mine_s;
     }
     *seconds /= lab->pool.jobs_at_once;
     return status;
@@ -416,13 +463,13 @@ enum har_status har_run_describe(struct har_lab *lab, struct har_text *out, stru
                       har_schedule_name(e->variant.schedule),
                       e->place >= 0 ? e->variant.tasks ? "tasks" : "single" : e->reason);
     }
-    har_text_addf(out,
-                  "\n%zu entries, %zu with a recipe, %d repeat%s, seeds from %" PRIu64
-                  "; %d calibration and %d false-alarm runs per recipe; plan %016" PRIx64
-                  "\nabout %.0f s with %d children at once\n",
-                  lab->plan.count, placed, lab->campaign.repeats,
-                  lab->campaign.repeats == 1 ? "" : "s", lab->campaign.seed,
-                  lab->campaign.calibration, lab->campaign.false_alarms, lab->plan_hash, seconds,
-                  lab->pool.jobs_at_once);
+    har_text_addf(
+        out,
+        "\n%zu entries, %zu with a recipe, %d repeat%s, seeds from %" PRIu64
+        "; %d calibration and %d false-alarm runs per recipe; plan %016" PRIx64
+        "\n%s %.0f s left with %d children at once\n",
+        lab->plan.count, placed, lab->campaign.repeats, lab->campaign.repeats == 1 ? "" : "s",
+        lab->campaign.seed, lab->campaign.calibration, lab->campaign.false_alarms, lab->plan_hash,
+        lab->campaign.first_verdict ? "at most" : "about", seconds, lab->pool.jobs_at_once);
     return out->failed ? har_fail(error, HAR_EMEMORY, "no memory for the plan") : HAR_OK;
 }

@@ -202,14 +202,16 @@ static enum har_status make_plain(struct har_lab *lab, const struct har_bench *b
                                     .seed = lab->campaign.seed,
                                     .schedule_seed = lab->campaign.seed,
                                     .threads = 1,
+                                    .steps = har_lab_steps(lab, bench),
                                     .full = true};
     struct har_command command = {.timeout_s = lab->campaign.reference_timeout_s};
     struct har_exit end = {0};
     if (weights_path == NULL) {
         return har_fail(error, HAR_EMEMORY, "no memory for a path");
     }
-    har_lab_train_args(bench, &train, lab->campaign.horizon > 0, &command.args);
+    har_lab_train_args(bench, &train, &command.args);
     enum har_status status = har_pool_run_one(&lab->pool, &command, &end, error);
+    lab->spent.work_s[HAR_WORK_trainer] += end.processor_s;
     if (status == HAR_OK && end.end != HAR_END_done) {
         status = har_fail(error, HAR_EINTERNAL, "a healthy run for the self-test %s",
                           har_end_text(end.end));
@@ -356,6 +358,7 @@ enum har_status har_selftest_run(struct har_lab *lab, struct har_error *error)
     if (status != HAR_OK) {
         return status;
     }
+    const double start_s = har_spent_clock_s();
     r.bench = &lab->benches[place];
     status = prepare(lab, &r, planted, error);
     for (size_t i = 0; status == HAR_OK && i < r.count; i++) {
@@ -372,6 +375,7 @@ enum har_status har_selftest_run(struct har_lab *lab, struct har_error *error)
                                                 killed, detail, error);
         }
     }
+    lab->spent.work_s[HAR_WORK_checks] += har_spent_clock_s() - start_s;
     orc_trace_free(r.reference);
     orc_trace_free(r.planted);
     for (size_t i = 0; i < REPLAY_MAX; i++) {

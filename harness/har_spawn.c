@@ -210,6 +210,11 @@ enum har_status har_child_start(const struct har_command *command, struct har_ch
     return HAR_OK;
 }
 
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec * 1e-6;
+}
+
 bool har_child_reap(struct har_child *child, struct har_exit *out)
 {
     siginfo_t info = {.si_pid = 0};
@@ -228,6 +233,7 @@ bool har_child_reap(struct har_child *child, struct har_exit *out)
     out->code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
     out->signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     out->seconds = har_clock_s() - child->started_s;
+    out->processor_s = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
     out->peak_kb = usage.ru_maxrss;
     har_sweep_orphans(child->mark);
     har_log_close(&child->log);

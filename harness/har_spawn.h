@@ -48,7 +48,8 @@ struct har_exit {
     int code;   /* exit code, -1 when killed */
     int signal; /* 0 when it exited by itself */
     double seconds;
-    long peak_kb; /* largest resident memory */
+    double processor_s; /* user and system time, of what it waited for as well */
+    long peak_kb;       /* largest resident memory */
 };
 
 /* Wait status and the harness's own knowledge -> how it ended. Exit codes are the trainer's. */

@@ -8,6 +8,7 @@
 
 #include "har_outcome.h"
 #include "har_spawn.h"
+#include "har_spent.h"
 #include "har_status.h"
 
 typedef struct har_store har_store;
@@ -70,6 +71,11 @@ HAR_CHECKED enum har_status har_store_longest_run(har_store *store, const char *
                                                   const char *role, double *seconds,
                                                   struct har_error *error);
 
+/* Stored runs of a recipe by what for and in which role: "fault/subject", "artifact/reference". */
+HAR_CHECKED enum har_status har_store_count_runs(har_store *store, const char *recipe,
+                                                 const char *what, size_t *count,
+                                                 struct har_error *error);
+
 HAR_CHECKED enum har_status har_store_put_bounds(har_store *store, const char *recipe,
                                                  const char *json, const char *summary, int runs,
                                                  struct har_error *error);
@@ -89,9 +95,10 @@ HAR_CHECKED enum har_status har_store_put_curve(har_store *store, const char *ke
 /* Whether a table is there: databases of earlier versions lack some. */
 HAR_CHECKED enum har_status har_store_has_table(har_store *store, const char *name, bool *has,
                                                 struct har_error *error);
-/* Adds to the wall time the campaign has taken so far. */
-HAR_CHECKED enum har_status har_store_add_session(har_store *store, const char *started_at,
-                                                  double seconds, struct har_error *error);
+/* Adds to the wall time the campaign has taken so far, and to what it went into. */
+HAR_CHECKED enum har_status har_store_add_session(har_store *store, const char *ended_at,
+                                                  double seconds, const struct har_spent *spent,
+                                                  struct har_error *error);
 
 /* Adds what another folder's database holds: its part of the plan, cases with runs and verdicts,
  * sessions, texts that are not there yet. HAR_EMISMATCH when a recipe's bounds are other ones. */

@@ -271,14 +271,17 @@ bool har_study_make(const struct har_results *r, struct har_study *out)
     for (int c = 0; good && c < ORC_CHECK_COUNT; c++) {
         good = study_check(out, c, &out->checks[c]);
     }
-    good = good && study_doses(r, out) && har_study_alarms_make(r, &out->alarms);
+    /* Runs that stopped would count as not seen by whatever looks at all of them. */
+    good = good && study_doses(r, out) && (r->cut > 0 || har_study_alarms_make(r, &out->alarms));
     if (!good) {
         har_study_fini(out);
         return false;
     }
     study_sets(r, out);
     study_rates(out);
-    study_blame(out);
+    if (r->cut == 0) {
+        study_blame(out);
+    }
     return true;
 }
 

@@ -25,19 +25,21 @@ export const exact = (k, n) => [k === 0 ? 0 : betaQuantile(0.025, k, n - k + 1),
 export function verdict({ results, details }) {
   const s = results.summary;
   const n = s.detection_rate_of;
-  const rows = [["all checks", s.detected, "all"], ["loss against a second stack", s.detected_alone.loss_only, "loss_only"],
-    ["the same, within 0.2 %", s.detected_alone.band, "band"], ["loss curve of one stack", s.detected_alone.curve, "curve"]]
+  const alone = s.detected_alone; // null: runs stopped at the first verdict
+  const rows = [["all checks", s.detected, "all"], ...(alone ? [["loss against a second stack", alone.loss_only, "loss_only"],
+    ["the same, within 0.2 %", alone.band, "band"], ["loss curve of one stack", alone.curve, "curve"]] : [])]
     .map(([name, detected, key]) => ({ name, detected, of: n, interval: exact(detected, n), colour: colourOf(key) }));
   const missed = results.faults.filter((f) => f.expectation === "KILL" && ["missed", "flaky", "crashed", "timed_out"].includes(f.outcome));
   const lost = results.faults.filter((f) => f.expectation === "KILL" && f.outcome === "no_verdict");
   const controls = results.controls ?? "not finished";
   const fact = (name, value, more, bad) => h("div", {}, h("dt", {}, name), h("dd", { class: bad ? "bad" : null }, value, h("small", {}, more)));
-  const headline = n > 0 ? `${s.detected} of ${n} seeded faults detected. The loss curve alone sees ${s.detected_alone.curve}.` : "No fault of this campaign counted.";
+  const headline = n > 0 ? `${s.detected} of ${n} seeded faults detected.${alone ? ` The loss curve alone sees ${alone.curve}.` : ""}` : "No fault of this campaign counted.";
   return h("section", { id: "verdict", "aria-labelledby": "verdict-title" }, h("h2", { id: "verdict-title", class: "verdict" }, headline),
     n > 0 && h("p", { class: "lede soft" }, `${percent(s.detection_rate)}, exact 95 % interval ${interval([s.detection_rate_low, s.detection_rate_high])}, for a population of faults like this catalogue. That is not a rate over all bugs there are.`),
+    !alone && h("p", { class: "note" }, "Runs stopped at the first verdict: what each check would have seen alone, sets of checks, loss curves and alarms on the loss are not known."),
     n > 0 && figure(intervals(rows, { labelWidth: 185 }),
       rows.map((d) => `${d.name}: ${d.detected} of ${d.of}`).join("; "),
-      "Detected by each way of looking, had it been alone: all checks, the training loss against a second stack within a calibrated bound and within a fixed one, the loss curve of one stack. Dots are shares, bars exact 95 % intervals. The last line is what a team with one stack has: its loss curve against the band of healthy seeds."),
+      !alone ? "Dot: share; bar: exact 95 % interval." : "Detected by each way of looking, had it been alone: all checks, the training loss against a second stack within a calibrated bound and within a fixed one, the loss curve of one stack. Dots are shares, bars exact 95 % intervals. The last line is what a team with one stack has: its loss curve against the band of healthy seeds."),
     h("dl", { class: "facts" },
       fact("False alarms", `${s.false_alarms} of ${s.healthy_runs}`, `healthy runs not used for the bounds; rate at most ${percent(s.false_alarm_rate_high)} at 95 %`, s.false_alarms > 0),
       fact("Median steps to detection", s.median_steps == null ? "beyond the horizon" : number(s.median_steps), "from the step that first ran the site, both included"),
@@ -83,17 +85,23 @@ export function matrix({ results, checks }) {
   return section("matrix", "Which check sees which fault",
     h("p", {}, "Numbers are steps from the step that first ran the site to the first in which the check fired, had it been alone; darker is earlier ",
       h("span", { class: "scale", "aria-hidden": "true" }, [1, 2, 4, 8, horizon].map((s) => h("i", { style: `--share:${share(Math.min(s, horizon)).toFixed(3)}` }))),
-      ". A dot: it did not fire in every repeat."),
+      results.runs_stop_at ? ". Runs stopped at the first verdict: only that check is known." : ". A dot: it did not fire in every repeat."),
     h("div", { class: "controls" }, choice("Family", "family", results.faults.map((f) => f.family)), choice("Outcome", "outcome", results.faults.map((f) => f.outcome)),
       h("label", {}, "Name contains", h("input", { type: "search", oninput: (e) => { state.text = e.target.value; apply(); } })), shown),
     h("div", { class: "matrix", tabindex: "0", role: "region", "aria-label": "Matrix of faults and checks" },
       h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "fault"), checks.map((c) => h("th", { scope: "col", title: c.text }, h("span", {}, c.name))), h("th", { scope: "col", class: "word" }, "outcome"))), body)));
 }
 
+/** Cells of the tests against the check curve; none where runs stopped before its time was known. */
+function tests({ name, log_rank_against_curve: rank, sign_test_against_curve: sign }) {
+  if (!rank || !sign) return ["–", "–", "–", "–"];
+  return [name === "curve" ? "–" : pValue(rank.p), String(sign.earlier), String(sign.later), name === "curve" ? "–" : pValue(sign.p)];
+}
+
 export function speed({ results, checks }) {
   const { survival: s } = results.statistics;
   const all = { name: "all", ...s.all };
-  const each = checks.map((c) => ({ name: c.name, ...s.checks[c.name] }));
+  const each = checks.filter((c) => s.checks[c.name]).map((c) => ({ name: c.name, ...s.checks[c.name] }));
   const chosen = new Set(["all", "loss_only", "band", "curve"]);
   const holder = h("div");
   const horizon = s.all.restricted_to;
@@ -112,12 +120,13 @@ export function speed({ results, checks }) {
     h("div", { class: "controls", role: "group", "aria-label": "Lines of the plot" }, ticks), holder,
     table([["check"], ["detected", true], ["mean steps", true], ["std. error", true], ["median", true], ["log-rank p", true], ["earlier", true], ["later", true], ["sign test p", true]],
       [all, ...each].map((c) => [c.name, String(c.detected), number(c.restricted_mean_steps), number(c.restricted_mean_standard_error, 2), c.median_steps == null ? `> ${horizon}` : number(c.median_steps),
-        c.name === "curve" ? "–" : pValue(c.log_rank_against_curve.p), String(c.sign_test_against_curve.earlier), String(c.sign_test_against_curve.later), c.name === "curve" ? "–" : pValue(c.sign_test_against_curve.p)]), "Steps to detection by check"),
+        ...tests(c)]), "Steps to detection by check"),
     h("p", { class: "note" }, `Mean steps are restricted to ${number(horizon)}: the area under the survival curve. Tests are against the check curve. Log-rank takes two independent groups, though all checks saw the same faults; the sign test pairs them, counting on how many faults the check was earlier (or the only one) and later.`));
 }
 
 export function sets({ results }) {
   const { sets: s, subsumption } = results.statistics;
+  if (!s) return null;
   const list = (names) => names.join(", ") || "–";
   return section("sets", "How few checks are enough",
     h("p", {}, `The smallest set that detects every fault that any check detects (${s.entries}): `, h("strong", {}, list(s.smallest_that_detects_all)), "."),
@@ -155,9 +164,9 @@ export function rates({ results }) {
   return section("kinds", "By kind of fault",
     h("h3", {}, "Family"), figure(intervals(rows(families)), label(families), "Exact 95 % intervals. A wide bar means few faults, not a bad check."),
     h("h3", {}, "Where it first shows, says the catalogue"), figure(intervals(rows(classes)), label(classes)),
-    where.of > 0 && h("h3", {}, "Does a comparison blame the right stage?"),
-    where.of > 0 && h("p", {}, `faultline diff names the first stage at which the faulty run parts from the second stack. It is the stage the catalogue names for ${where.right} of ${where.of} faults: ${percent(where.right / where.of)}, exact 95 % interval ${interval(where.interval)}.`),
-    where.of > 0 && table([["first shows in"], ["faults", true], ["blamed rightly", true]], Object.entries(where.classes).map(([name, c]) => [name, String(c.of), String(c.right)]), "Localisation by class"));
+    where?.of > 0 && h("h3", {}, "Does a comparison blame the right stage?"),
+    where?.of > 0 && h("p", {}, `faultline diff names the first stage at which the faulty run parts from the second stack. It is the stage the catalogue names for ${where.right} of ${where.of} faults: ${percent(where.right / where.of)}, exact 95 % interval ${interval(where.interval)}.`),
+    where?.of > 0 && table([["first shows in"], ["faults", true], ["blamed rightly", true]], Object.entries(where.classes).map(([name, c]) => [name, String(c.of), String(c.right)]), "Localisation by class"));
 }
 
 function lossAlarms(a) {

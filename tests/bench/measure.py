@@ -2,6 +2,7 @@
 """Benchmarks of whole programs, each against a named peer of the same run, printed as ratios.
 
     measure.py BUILD step|trace|start|checks|reference [RECIPE ...]
+    measure.py BUILD mutants [CAMPAIGN ...]
     measure.py CALLGRIND_BUILD twin
 
 What is compared runs within one round; a ratio is the median over the rounds, its range stands in brackets. So a
@@ -13,6 +14,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -281,6 +283,37 @@ def bench_reference(bench, names):
               f"peak; a run of {steps} steps {1e3 * whole:.0f} ms, of 1 step {1e3 * one:.0f} ms", flush=True)
 
 
+def campaign(bench, name, *options):
+    """Summary of a campaign run from nothing, with the times that it measured itself."""
+    out = os.path.join(bench.work, "campaign")
+    shutil.rmtree(out, ignore_errors=True)
+    run([os.path.join(bench.build, "harness", "faultline"), "run", "--campaign",
+         os.path.join(TOP, "corpus", "campaigns", name + ".yaml"), "--out", out, "--quiet", *options])
+    with open(os.path.join(out, "results.json"), encoding="utf-8") as file:
+        return json.load(file)["summary"]
+
+
+def bench_mutants(bench, names):
+    """Runs to the horizon, and runs that stop at the first verdict, are each other's peer."""
+    print(f"## Campaigns from nothing, {THREADS} cores: faults a minute of their stage (a fault at a dose with a seed, "
+          "all its runs judged), and where all cores' time went")
+    for name in names or ("smoke",):
+        spent = {}
+        for label, options in (("to the horizon", ()), ("to the first verdict", ("--first-verdict",))):
+            spent[label] = s = campaign(bench, name, *options)
+            by = s["seconds_by"]
+            shares = ", ".join(f"{work} {100 * value / sum(by.values()):.1f} %" for work, value in by.items())
+            stages = ", ".join(f"{stage} {value:.1f}" for stage, value in s["seconds_of_stage"].items())
+            print(f"{name}, {label}: {s['faults_a_minute']:.0f} faults a minute, {s['fault_cases']:.0f} in all; {shares}; "
+                  f"{s['seconds']:.1f} s: {stages}", flush=True)
+        whole, first = spent.values()
+        busy = [s["processor_seconds_of_stage"] for s in (whole, first)]
+        print(f"{name}, first verdict over horizon: {first['faults_a_minute'] / whole['faults_a_minute']:.2f} times the "
+              f"faults a minute, {100 * busy[1]['faults'] / busy[0]['faults']:.0f} % of their processor time; campaign "
+              f"{whole['seconds'] / first['seconds']:.2f} times as fast, "
+              f"{100 * sum(busy[1].values()) / sum(busy[0].values()):.0f} % of its processor time")
+
+
 def instructions(bench, program, fault, steps):
     """Instructions of a whole run of pico, counted by callgrind."""
     trace = os.path.join(bench.work, f"{program}-{fault.replace('/', '-')}-{steps}.jsonl")
@@ -317,7 +350,7 @@ def bench_twin(bench, _):
 
 def main():
     benches = {"step": bench_step, "trace": bench_trace, "start": bench_start, "checks": bench_checks,
-               "reference": bench_reference, "twin": bench_twin}
+               "reference": bench_reference, "mutants": bench_mutants, "twin": bench_twin}
     if len(sys.argv) < 3 or sys.argv[2] not in benches:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as work:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Benchmarks: everything is measured in this run against a named peer, and printed as a ratio.
-#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|tokenizer|all]
+#   run.sh BUILD [gemm|device|step|trace|checks|start|reference|mutants|twin|template|data|tokenizer|all]
 # Elapsed times need a quiet machine; processor times also hold on a busy one.
 set -euo pipefail
-build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|twin|template|data|tokenizer|all]}")
+build=$(readlink -f "${1:?usage: run.sh BUILD [gemm|device|step|trace|checks|start|reference|mutants|twin|template|data|tokenizer|all]}")
 what=${2:-all}
 top=$(cd "$(dirname "$0")/../.." && pwd)
 threads=$(nproc)
@@ -77,10 +77,10 @@ bench_twin() {
 
 case $what in
 all)
-    for what in gemm device template data tokenizer step trace checks start reference twin; do bash "$0" "$build" "$what"; done
+    for what in gemm device template data tokenizer step trace checks start reference mutants twin; do bash "$0" "$build" "$what"; done
     echo "all benchmarks: $SECONDS s"
     ;;
 gemm | device | template | step | twin | data | tokenizer) "bench_$what" ;;
-trace | checks | start | reference) measure "$build" "$what" ;;
+trace | checks | start | reference | mutants) measure "$build" "$what" ;;
 *) echo "run.sh: unknown benchmark '$what'" >&2; exit 1 ;;
 esac

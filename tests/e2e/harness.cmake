@@ -16,6 +16,12 @@ set_tests_properties(harness_moments_few PROPERTIES LABELS ci TIMEOUT 600)
 add_test(NAME harness_moments COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/moments.sh ${PROJECT_BINARY_DIR}
          ${PROJECT_SOURCE_DIR} 50)
 set_tests_properties(harness_moments PROPERTIES LABELS full TIMEOUT 3600)
+# Runs that stop at the first verdict have the verdicts of whole ones.
+add_test(NAME harness_fast_few COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/fast.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}
+         adamw_* ckpt_* input_* dev_* norm_* encode_*)
+set_tests_properties(harness_fast_few PROPERTIES LABELS ci TIMEOUT 600)
+add_test(NAME harness_fast COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/fast.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+set_tests_properties(harness_fast PROPERTIES LABELS full TIMEOUT 1800)
 # A job array on a Slurm that the test starts.
 add_test(NAME harness_slurm COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/slurm.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
 set_tests_properties(harness_slurm PROPERTIES LABELS full TIMEOUT 900 SKIP_RETURN_CODE 77)

@@ -60,7 +60,8 @@ static const struct bad_campaign bad_campaigns[] = {
      {"random", NULL, NULL}},
     {"name: x\nrecipes: [a.yaml]\nfamilies: [numerik]\n", {"numerik", NULL, NULL}},
     {"name: x\nrecipes: [a.yaml]\nchecks: [losss]\n", {"losss", NULL, NULL}},
-    {"name: x\nrecipes: [a.yaml]\ndoses: [tiny]\n", {"tiny", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\ndoses: [tiny]\n", {"doses: 'tiny'", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\ndoses: [0.1x]\n", {"doses: '0.1x'", NULL, NULL}},
     {"name: x\nrecipes: [a.yaml]\nrepeats: 0\n", {"repeats", "[1, 999]", NULL}},
     {"name: x\nrecipes: [a.yaml]\ncalibration: 1\n", {"calibration", NULL, NULL}},
     {"name: x\nrecipes: [a.yaml]\nmode: lock\n", {"mode", "lock", "free, lockstep"}},
@@ -152,6 +153,26 @@ Test(har_campaign, seeds_of_the_three_kinds_never_meet)
                  har_campaign_calibration_seed(&c, 4, 0));
     cr_expect_lt(har_campaign_calibration_seed(&c, last, HAR_SEED_BLOCK - 1),
                  har_campaign_alarm_seed(&c, 0, 0));
+}
+
+Test(har_campaign, doses_are_words_and_numbers_in_the_file_as_on_the_command_line)
+{
+    struct har_options options = no_options();
+    struct har_campaign c;
+    struct har_error error = {{0}};
+    const char *const text = "name: x\nrecipes: [a.yaml]\ndoses: [smallest, 0.03, 10]\n";
+    cr_assert_eq(load(text, &options, &c, &error), HAR_OK, "%s", error.text);
+    cr_expect(c.dose_smallest && !c.dose_usual && !c.dose_largest);
+    cr_assert_eq(c.dose_count, 2);
+    cr_expect_eq(c.doses[0], 0.03f);
+    cr_expect_eq(c.doses[1], 10.0f);
+    har_campaign_fini(&c);
+    options.doses = "usual,3";
+    cr_assert_eq(load(text, &options, &c, &error), HAR_OK, "%s", error.text);
+    cr_expect(c.dose_usual && !c.dose_smallest, "the command line wins");
+    cr_assert_eq(c.dose_count, 1);
+    cr_expect_eq(c.doses[0], 3.0f);
+    har_campaign_fini(&c);
 }
 
 static void expect_refused(enum har_subcommand command, int argc, const char *const *words,

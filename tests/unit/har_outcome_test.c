@@ -152,6 +152,73 @@ Test(har_outcome, earliest_check_wins_and_ties_go_by_the_pipeline)
     cr_expect_eq(decision.detected, 2);
 }
 
+/* Facts of a look at step 1: gradients fired there, races at step 2. */
+static struct har_facts look(void)
+{
+    struct har_facts facts = {.judged = true,
+                              .reach_known = true,
+                              .infected = 1,
+                              .reached = 1,
+                              .ends = {HAR_END_done, HAR_END_not_run, HAR_END_not_run}};
+    memset(facts.enabled, 1, sizeof facts.enabled);
+    facts.verdicts[ORC_CHECK_gradients] =
+        (struct orc_verdict){.applicable = true, .fired = true, .step = 1};
+    facts.verdicts[ORC_CHECK_races] =
+        (struct orc_verdict){.applicable = true, .fired = true, .step = 2};
+    return facts;
+}
+
+Test(har_outcome, a_short_run_is_believed_up_to_a_step)
+{
+    struct har_facts facts = look();
+    har_outcome_trim(&facts, 2);
+    cr_expect(facts.verdicts[ORC_CHECK_races].fired);
+    har_outcome_trim(&facts, 1);
+    cr_expect(facts.verdicts[ORC_CHECK_gradients].fired);
+    cr_expect_not(facts.verdicts[ORC_CHECK_races].fired);
+    cr_expect_eq(facts.verdicts[ORC_CHECK_races].step, 0);
+    cr_expect(facts.verdicts[ORC_CHECK_races].applicable);
+    cr_expect_eq(facts.infected, 1);
+    facts.infected = 2;
+    har_outcome_trim(&facts, 1);
+    cr_expect_eq(facts.infected, 0);
+}
+
+Test(har_outcome, the_first_verdict_is_settled_when_nothing_could_come_before_it)
+{
+    struct har_facts facts = look();
+    cr_expect(har_outcome_is_settled(&facts, true, 1, ORC_CHECK_repeat));
+    cr_expect_not(har_outcome_is_settled(&facts, true, 1, ORC_CHECK_loss), "it comes before");
+    cr_expect_not(har_outcome_is_settled(&facts, false, 1, ORC_CHECK_repeat), "not every check");
+    facts.verdicts[ORC_CHECK_gradients].step = 3;
+    facts.verdicts[ORC_CHECK_races].step = 3;
+    cr_expect_not(har_outcome_is_settled(&facts, true, 1, ORC_CHECK_repeat));
+    cr_expect(har_outcome_is_settled(&facts, true, 9, ORC_CHECK_resume));
+}
+
+Test(har_outcome, nothing_is_settled_while_reach_infection_or_life_are_unknown)
+{
+    struct har_facts facts = look();
+    facts.infected = 0;
+    cr_expect_not(har_outcome_is_settled(&facts, true, 1, ORC_CHECK_repeat), "latent");
+    facts = look();
+    facts.reached = -1;
+    cr_expect_not(har_outcome_is_settled(&facts, true, 1, ORC_CHECK_repeat), "not reached");
+    facts = look();
+    facts.ends[HAR_ROLE_subject] = HAR_END_crashed;
+    cr_expect_not(har_outcome_is_settled(&facts, true, 1, ORC_CHECK_repeat), "dead");
+}
+
+Test(har_outcome, without_first_verdict_every_enabled_check_must_have_fired)
+{
+    struct har_facts facts = look();
+    memset(facts.enabled, 0, sizeof facts.enabled);
+    facts.enabled[ORC_CHECK_gradients] = facts.enabled[ORC_CHECK_races] = true;
+    cr_expect(har_outcome_is_settled(&facts, false, 1, ORC_CHECK_text));
+    facts.enabled[ORC_CHECK_loss] = true;
+    cr_expect_not(har_outcome_is_settled(&facts, false, 1, ORC_CHECK_text));
+}
+
 Test(har_outcome, disabled_and_inapplicable_checks_do_not_count)
 {
     struct har_decision decision;

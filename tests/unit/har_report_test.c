@@ -213,6 +213,36 @@ Test(har_report, csv_has_a_line_per_entry_and_the_table_names_each)
     har_study_fini(&study);
 }
 
+Test(har_report, after_a_first_verdict_nothing_is_said_of_other_checks)
+{
+    struct har_result entries[ENTRIES];
+    struct har_results results = results_of(entries);
+    struct har_study study;
+    struct har_text text = {0};
+    results.stop = (char *)"first verdict";
+    cr_assert(har_study_make(&results, &study));
+    har_report_text(&results, &study, false, &text);
+    cr_expect_not_null(strstr(har_text_get(&text), "runs stopped at the first verdict"));
+    const char *const silent[] = {"loss_only",    "alone, of the same faults",
+                                  "smallest set", "cheapest set",
+                                  "subsumes",     "alarms on the loss"};
+    for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
+        cr_expect_null(strstr(har_text_get(&text), silent[i]), "%s", silent[i]);
+    }
+    har_text_fini(&text);
+    har_report_json(&results, &study, &text);
+    json_t *const root = json_loads(har_text_get(&text), 0, NULL);
+    cr_assert_not_null(root);
+    const json_t *const statistics = json_object_get(root, "statistics");
+    cr_expect(json_is_null(json_object_get(json_object_get(root, "summary"), "detected_alone")));
+    cr_expect(json_is_null(json_object_get(statistics, "sets")));
+    cr_expect(json_is_null(json_object_get(statistics, "loss_alarms")));
+    cr_expect(json_is_object(json_object_get(statistics, "families")));
+    json_decref(root);
+    har_text_fini(&text);
+    har_study_fini(&study);
+}
+
 static struct har_limits no_limits(void)
 {
     struct har_limits limits = {

@@ -112,6 +112,11 @@ Test(har_store, what_is_put_is_found_by_the_next_harness)
     double seconds = 0.0;
     cr_assert_eq(har_store_longest_run(store, "pico", "subject", &seconds, &error), HAR_OK);
     cr_expect_eq(seconds, 0.5);
+    size_t count = 0;
+    cr_assert_eq(har_store_count_runs(store, "pico", "fault/subject", &count, &error), HAR_OK);
+    cr_expect_eq(count, 1);
+    cr_assert_eq(har_store_count_runs(store, "pico", "alarm/subject", &count, &error), HAR_OK);
+    cr_expect_eq(count, 0);
     cr_assert_eq(har_store_longest_run(store, "other", "subject", &seconds, &error), HAR_OK);
     cr_expect_eq(seconds, 0.0);
     har_store_close(store);
@@ -193,6 +198,66 @@ Test(har_store, results_join_repeats_and_count)
     har_store_close(store);
 }
 
+static void count_text(void *context, int columns, char **values)
+{
+    size_t *const seen = context;
+    for (int i = 0; i < columns; i++) {
+        *seen += values[i] != NULL;
+    }
+}
+
+Test(har_store, times_of_all_sessions_are_added)
+{
+    har_store *const store = open_store();
+    struct har_results results;
+    struct har_error error = {{0}};
+    struct har_spent spent = {.cases = 30.0};
+    spent.work_s[HAR_WORK_trainer] = 3.0;
+    spent.work_s[HAR_WORK_idle] = 1.0;
+    har_spent_stage(&spent, HAR_STAGE_plan, 2.0);
+    har_spent_stage(&spent, HAR_STAGE_faults, 22.0);
+    put_plan(store);
+    cr_assert_eq(har_store_add_session(store, "then", 25.0, &spent, &error), HAR_OK, "%s",
+                 error.text);
+    cr_assert_eq(har_store_add_session(store, "now", 5.0, &spent, &error), HAR_OK);
+    cr_assert_eq(har_results_load(store, &results, &error), HAR_OK, "%s", error.text);
+    cr_expect_eq(results.summary.seconds, 30.0);
+    cr_expect_eq(results.summary.spent.work_s[HAR_WORK_trainer], 6.0);
+    cr_expect_eq(results.summary.spent.stage_s[HAR_STAGE_plan], 4.0);
+    cr_expect_geq(results.summary.spent.stage_busy_s[HAR_STAGE_plan], 6.0, "the trainer's");
+    cr_expect_lt(results.summary.spent.stage_busy_s[HAR_STAGE_faults], 6.0, "counted once");
+    cr_expect_eq(har_spent_percent(&results.summary.spent, HAR_WORK_trainer), 75.0);
+    cr_expect_eq(har_spent_per_minute(&results.summary.spent), 90.0);
+    har_results_fini(&results);
+    har_store_close(store);
+}
+
+Test(har_store, after_a_first_verdict_only_that_check_is_known)
+{
+    har_store *const store = open_store();
+    struct har_results results;
+    struct har_error error = {{0}};
+    size_t seen = 0;
+    put_plan(store);
+    put(store, "f1", "fault", "a.x", HAR_OUTCOME_detected, 4);
+    cr_assert_eq(har_store_query(store,
+                                 "UPDATE verdicts SET applicable = 1, fired = 1, step = 9 WHERE "
+                                 "check_name = 'curve'",
+                                 count_text, &seen, &error),
+                 HAR_OK, "%s", error.text);
+    for (int stopped = 0; stopped < 2; stopped++) {
+        cr_assert_eq(har_store_put_text(store, "stop", stopped ? "first verdict" : "", &error),
+                     HAR_OK);
+        cr_assert_eq(har_results_load(store, &results, &error), HAR_OK, "%s", error.text);
+        cr_expect_eq(har_results_first_verdict(&results), stopped);
+        cr_expect_eq(results.entries[0].check_steps[ORC_CHECK_loss], 4);
+        cr_expect_eq(results.entries[0].check_steps[ORC_CHECK_curve], stopped ? 0 : 9);
+        cr_expect_eq(results.cut, 1, "its losses are not stored");
+        har_results_fini(&results);
+    }
+    har_store_close(store);
+}
+
 Test(har_store, a_planned_case_that_is_missing_has_no_verdict)
 {
     har_store *const store = open_store();
@@ -205,14 +270,6 @@ Test(har_store, a_planned_case_that_is_missing_has_no_verdict)
     cr_expect_eq(har_results_status(&results), HAR_EINCOMPLETE);
     har_results_fini(&results);
     har_store_close(store);
-}
-
-static void count_text(void *context, int columns, char **values)
-{
-    size_t *const seen = context;
-    for (int i = 0; i < columns; i++) {
-        *seen += values[i] != NULL;
-    }
 }
 
 Test(har_store, a_missing_value_is_an_empty_text)
