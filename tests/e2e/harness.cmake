@@ -34,3 +34,9 @@ add_test(NAME harness_lockstep COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/lockstep.s
 set_tests_properties(harness_lockstep PROPERTIES LABELS ci TIMEOUT 600)
 add_test(NAME campaign_lockstep COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/lockstep.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR} demo)
 set_tests_properties(campaign_lockstep PROPERTIES LABELS full TIMEOUT 3600 RUN_SERIAL ON)
+# Ladders of doses, and the rate of false alarms over healthy runs that no bound has seen: an alarm fails the test.
+add_test(NAME campaign_doses COMMAND $<TARGET_FILE:faultline> run --campaign ${PROJECT_SOURCE_DIR}/corpus/campaigns/doses.yaml
+         --out ${CMAKE_CURRENT_BINARY_DIR}/doses)
+add_test(NAME campaign_alarms COMMAND $<TARGET_FILE:faultline> null --campaign ${PROJECT_SOURCE_DIR}/corpus/campaigns/alarms.yaml
+         --out ${CMAKE_CURRENT_BINARY_DIR}/alarms)
+set_tests_properties(campaign_doses campaign_alarms PROPERTIES LABELS full TIMEOUT 3600 RUN_SERIAL ON)
