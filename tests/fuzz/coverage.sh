@@ -50,11 +50,11 @@ while read -r target files; do
     llvm-cov export -summary-only -instr-profile="$work/$target.data" "$replays/fuzz_replay_$target" >"$work/$target.json"
     # shellcheck disable=SC2086
     python3 - "$work/$target.json" "$target" "$top" $files <<'PYTHON' || low=1
-import json, sys
+import json, os.path, sys
 _, path, target, top, *prefixes = sys.argv
 lines = covered = 0
 for file in json.load(open(path))["data"][0]["files"]:
-    name = file["filename"].removeprefix(top + "/")
+    name = os.path.relpath(os.path.normpath(file["filename"]), top)
     if any(name.startswith(prefix) and name.endswith(".c") for prefix in prefixes):
         lines += file["summary"]["lines"]["count"]
         covered += file["summary"]["lines"]["covered"]
