@@ -6,7 +6,7 @@
 
 #include "har_cmd.h"
 #include "har_plan.h"
-#include "har_store.h"
+#include "har_results.h"
 #include "har_text.h"
 #include "registry.h"
 
@@ -32,9 +32,8 @@ static json_t *text_or_null(const char *text)
     return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
 }
 
-static json_t *fault_json(const struct mut_fault *fault)
+static json_t *fault_json(const struct mut_fault *fault, const struct mut_site_info *site)
 {
-    const struct mut_site_info *const site = mut_site_find(fault->site);
     json_t *const o = json_object();
     json_object_set_new(o, "id", json_string(fault->id));
     json_object_set_new(o, "number", json_integer(fault->number));
@@ -102,7 +101,7 @@ enum har_status har_cmd_list(const struct har_options *options, struct har_error
         }
         count++;
         if (options->json) {
-            json_array_append_new(list, fault_json(fault));
+            json_array_append_new(list, fault_json(fault, mut_site_find(fault->site)));
         } else {
             if (count == 1) {
                 print_titles();
@@ -147,7 +146,7 @@ static void add_history(void *context, int columns, char **v)
 
 /* A folder without results is no error: the fault is explained all the same. */
 static enum har_status load_history(const char *dir, const char *id, json_t **out,
-                                    struct har_error *error)
+                                    struct har_catalogue *catalogue, struct har_error *error)
 {
     struct history history = {.id = id, .list = json_array()};
     har_store *store = NULL;
@@ -155,6 +154,9 @@ static enum har_status load_history(const char *dir, const char *id, json_t **ou
     enum har_status status = har_store_open(dir, &store, error);
     if (status == HAR_EUSAGE) {
         return HAR_OK;
+    }
+    if (status == HAR_OK) {
+        status = har_results_catalogue(store, catalogue, error);
     }
     if (status == HAR_OK) {
         status = har_store_query(
@@ -194,9 +196,8 @@ static void print_history(json_t *history, const char *dir)
     }
 }
 
-static void print_fault(const struct mut_fault *fault)
+static void print_fault(const struct mut_fault *fault, const struct mut_site_info *site)
 {
-    const struct mut_site_info *const site = mut_site_find(fault->site);
     printf("%s  (0x%04X)\n", fault->id, fault->number);
     if (site != NULL) {
         printf("healthy:  %s:%d: %s\n", site->file, site->line, site->healthy);
@@ -213,26 +214,35 @@ static void print_fault(const struct mut_fault *fault)
     printf("source:   %s\n", fault->source[0] != '\0' ? fault->source : "none");
 }
 
+/* A fault of the stored campaign's catalogue, else of the registry. */
 enum har_status har_cmd_explain(const struct har_options *options, struct har_error *error)
 {
+    static const struct har_catalogue registry = {0};
     char id[128];
     const char *const given = options->operands.items[0];
-    snprintf(id, sizeof id, "%.*s", (int)strcspn(given, ":@"), given);
-    const struct mut_fault *const fault = mut_fault_find(id);
-    if (fault == NULL) {
-        return har_fail(error, HAR_EUSAGE, "unknown fault '%s' (faultline list shows all)", id);
-    }
     const char *const dir = options->out != NULL ? options->out : "faultline.out";
+    struct har_catalogue stored = {0};
     json_t *history = NULL;
-    const enum har_status status = load_history(dir, id, &history, error);
-    if (options->json) {
-        json_t *const o = fault_json(fault);
-        json_object_set_new(o, "history", history);
+    snprintf(id, sizeof id, "%.*s", (int)strcspn(given, ":@"), given);
+    enum har_status status = load_history(dir, id, &history, &stored, error);
+    const struct har_catalogue *const known =
+        har_catalogue_find(&stored, id) != NULL ? &stored : &registry;
+    const struct mut_fault *const fault = har_catalogue_find(known, id);
+    const struct mut_site_info *const site = har_catalogue_site(known, fault);
+    if (fault == NULL) {
+        status = har_status_worse(status, har_fail(error, HAR_EUSAGE,
+                                                   "unknown fault '%s' "
+                                                   "(faultline list shows all)",
+                                                   id));
+    } else if (options->json) {
+        json_t *const o = fault_json(fault, site);
+        json_object_set(o, "history", history);
         print_json(o);
     } else {
-        print_fault(fault);
+        print_fault(fault, site);
         print_history(history, dir);
-        json_decref(history);
     }
+    json_decref(history);
+    har_catalogue_fini(&stored);
     return status;
 }

@@ -22,6 +22,7 @@ char *har_artifact_path(const struct har_artifact *a)
     char *path = NULL;
     int result = -1;
     const char *const folder = a->bench->folder;
+    const char *const suffix = a->bench->suffix;
     switch (a->kind) {
     case HAR_ARTIFACT_text:
         result = asprintf(&path, "%s/text.jsonl", folder);
@@ -33,25 +34,25 @@ char *har_artifact_path(const struct har_artifact *a)
         result = asprintf(&path, "%s/%" PRIu64 "-weights.safetensors", folder, a->seed);
         break;
     case HAR_ARTIFACT_reference:
-        result = asprintf(&path, "%s/%" PRIu64 "-reference.jsonl.zst", folder, a->seed);
+        result = asprintf(&path, "%s/%" PRIu64 "-reference%s", folder, a->seed, suffix);
         break;
     case HAR_ARTIFACT_healthy:
-        result =
-            asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s.jsonl.zst", folder, a->seed,
-                     har_schedule_name(a->variant.schedule), a->variant.tasks ? "tasks" : "single");
+        result = asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s%s", folder, a->seed,
+                          har_schedule_name(a->variant.schedule),
+                          a->variant.tasks ? "tasks" : "single", suffix);
         break;
     case HAR_ARTIFACT_followed:
     case HAR_ARTIFACT_lockstep:
     case HAR_ARTIFACT_production:
     case HAR_ARTIFACT_reach:
         result =
-            asprintf(&path, "%s/%" PRIu64 "-%s.jsonl.zst", folder, a->seed, kind_names[a->kind]);
+            asprintf(&path, "%s/%" PRIu64 "-%s%s", folder, a->seed, kind_names[a->kind], suffix);
         break;
     case HAR_ARTIFACT_twin:
     case HAR_ARTIFACT_lanes:
         result =
-            asprintf(&path, "%s/%" PRIu64 "-%s-%s.jsonl.zst", folder, a->seed, kind_names[a->kind],
-                     strrchr(a->file, '/') != NULL ? strrchr(a->file, '/') + 1 : a->file);
+            asprintf(&path, "%s/%" PRIu64 "-%s-%s%s", folder, a->seed, kind_names[a->kind],
+                     strrchr(a->file, '/') != NULL ? strrchr(a->file, '/') + 1 : a->file, suffix);
         break;
     case HAR_ARTIFACT_COUNT:
         break;
@@ -65,7 +66,11 @@ enum har_status har_artifact_read(const struct har_bench *bench, const char *pat
     struct orc_error cause = {{0}};
     const enum orc_status status = orc_trace_read(path, out, &cause);
     if (status != ORC_OK) {
-        return har_fail(error, status == ORC_EMEMORY ? HAR_EMEMORY : HAR_EIO, "%s", cause.text);
+        return har_fail(error,
+                        status == ORC_EMEMORY ? HAR_EMEMORY
+                        : bench->own          ? HAR_ECONTROL /* it was never a trace */
+                                              : HAR_EIO,
+                        "%s", cause.text);
     }
     if (!orc_trace_ended(*out) || orc_trace_last_step(*out) < bench->steps) {
         return har_fail(error, HAR_ECONTROL, "%s: a healthy run left no complete trace", path);
@@ -109,6 +114,22 @@ static bool same_artifact(const struct har_artifact *a, const struct har_artifac
             (a->file != NULL && b->file != NULL && strcmp(a->file, b->file) == 0));
 }
 
+/* Texts are the built-in reference's; weights need a recipe that this program knows. */
+static bool is_made(const struct har_bench *bench, enum har_artifact_kind kind)
+{
+    switch (kind) {
+    case HAR_ARTIFACT_text:
+    case HAR_ARTIFACT_eval_text:
+        return bench->reference == HAR_REFERENCE_faultline;
+    case HAR_ARTIFACT_reference:
+        return bench->reference != HAR_REFERENCE_none;
+    case HAR_ARTIFACT_weights:
+        return bench->described;
+    default:
+        return true;
+    }
+}
+
 /* Members that have no meaning for the kind are cleared, so that equal files are equal artifacts.
  */
 static void add(struct har_artifacts *set, enum har_artifact_kind kind,
@@ -116,6 +137,9 @@ static void add(struct har_artifacts *set, enum har_artifact_kind kind,
 {
     const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
     struct har_artifact fresh = *like;
+    if (!is_made(like->bench, kind)) {
+        return;
+    }
     fresh.kind = kind;
     fresh.seed = kind == HAR_ARTIFACT_text || kind == HAR_ARTIFACT_eval_text ? 0 : like->seed;
     fresh.variant = kind == HAR_ARTIFACT_healthy ? like->variant : plain;
@@ -238,10 +262,27 @@ static void add_path_of(const struct har_artifact *artifact, enum har_artifact_k
     free(path);
 }
 
+static void second_args(const struct har_lab *lab, const struct har_bench *bench,
+                        const struct har_reference *reference, struct har_args *args)
+{
+    const struct har_artifact of = {
+        .kind = HAR_ARTIFACT_weights, .bench = bench, .seed = reference->seed};
+    char *const weights = har_artifact_path(&of);
+    const struct har_train train = {
+        .fault = "none", .weights = weights, .trace = reference->trace, .seed = reference->seed};
+    har_lab_own_args(&lab->campaign.second, bench, &train, args);
+    args->failed = args->failed || weights == NULL;
+    free(weights);
+}
+
 void har_artifact_reference_args(const struct har_lab *lab, const struct har_bench *bench,
                                  const struct har_reference *reference, struct har_args *args)
 {
     const struct har_artifact of = {.bench = bench, .seed = reference->seed};
+    if (bench->reference == HAR_REFERENCE_command) {
+        second_args(lab, bench, reference, args);
+        return;
+    }
     har_args_add(args, lab->programs.ref);
     har_args_add(args, "--recipe");
     har_args_add(args, bench->recipe.path);
@@ -308,7 +349,7 @@ static void trainer_args(const struct making *m, struct har_args *args)
         .steps = har_lab_steps(m->lab, artifact->bench),
         .full = true,
     };
-    har_lab_train_args(artifact->bench, &train, args);
+    har_lab_train_args(m->lab, artifact->bench, &train, args);
     free(weights);
     free(twin);
 }

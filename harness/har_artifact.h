@@ -10,8 +10,9 @@
  * file's mutable twin; lanes: the same with emulated lanes. */
 #define HAR_ARTIFACTS(X)                                                                           \
     X(text)                                                                                        \
-    X(eval_text) X(weights) X(reference) X(healthy) X(followed) X(lockstep) X(production) X(reach) \
-        X(twin) X(lanes)
+    X(eval_text)                                                                                   \
+    X(weights) X(reference) X(healthy) X(followed) X(lockstep) X(production) X(reach) X(twin)      \
+        X(lanes)
 enum har_artifact_kind {
 #define HAR_ROW_(name) HAR_ARTIFACT_##name,
     HAR_ARTIFACTS(HAR_ROW_)

@@ -56,7 +56,7 @@ static enum har_status add_pair(struct har_lab *lab, const struct har_bench *ben
     enum har_status status = healthy_path != NULL && reference_path != NULL
                                  ? har_artifact_read(bench, healthy_path, &healthy, error)
                                  : har_fail(error, HAR_EMEMORY, "no memory for a path");
-    if (status == HAR_OK) {
+    if (status == HAR_OK && bench->reference != HAR_REFERENCE_none) {
         status = har_artifact_read(bench, reference_path, &reference, error);
     }
     if (status == HAR_OK) {

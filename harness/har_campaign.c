@@ -21,15 +21,17 @@ struct raw_campaign {
     struct raw_schedule *schedules;
     unsigned schedules_count;
     int *repeats, *horizon, *calibration, *false_alarms, *jobs, *timeout_factor, *timeout_min,
-        *reference_timeout, *memory_mb;
+        *reference_timeout, *external_timeout, *memory_mb;
     int64_t *seed;
-    char *planted, *mode;
+    char *planted, *mode, *external, *trainer, *reference;
 };
 
 #define OPTIONAL_POINTER (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
 #define LIST(key, flags, least)                                                                    \
     CYAML_FIELD_SEQUENCE(#key, flags, struct raw_campaign, key, &string_value, least,              \
                          CYAML_UNLIMITED)
+#define COMMAND(key)                                                                               \
+    CYAML_FIELD_STRING_PTR(#key, OPTIONAL_POINTER, struct raw_campaign, key, 0, CYAML_UNLIMITED)
 #define NUMBER(key) CYAML_FIELD_INT_PTR(#key, OPTIONAL_POINTER, struct raw_campaign, key)
 
 static const cyaml_schema_value_t string_value = {
@@ -61,10 +63,14 @@ static const cyaml_schema_field_t campaign_fields[] = {
     NUMBER(timeout_factor),
     NUMBER(timeout_min),
     NUMBER(reference_timeout),
+    NUMBER(external_timeout),
     NUMBER(memory_mb),
     CYAML_FIELD_STRING_PTR("planted", OPTIONAL_POINTER, struct raw_campaign, planted, 0,
                            CYAML_UNLIMITED),
-    CYAML_FIELD_STRING_PTR("mode", OPTIONAL_POINTER, struct raw_campaign, mode, 0, CYAML_UNLIMITED),
+    COMMAND(mode),
+    COMMAND(external),
+    COMMAND(trainer),
+    COMMAND(reference),
     CYAML_FIELD_END};
 static const cyaml_schema_value_t campaign_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_campaign, campaign_fields)};
@@ -160,6 +166,7 @@ static void set_defaults(struct har_campaign *c)
     c->timeout_factor = 10;
     c->timeout_min_s = 2;
     c->reference_timeout_s = 3600;
+    c->external_timeout_s = 60;
     c->memory_mb = HAR_CHILD_MEMORY_MB;
 }
 
@@ -179,6 +186,7 @@ static void take_numbers(struct har_campaign *c, const struct raw_campaign *raw)
     c->timeout_factor = value_or(raw->timeout_factor, c->timeout_factor);
     c->timeout_min_s = value_or(raw->timeout_min, c->timeout_min_s);
     c->reference_timeout_s = value_or(raw->reference_timeout, c->reference_timeout_s);
+    c->external_timeout_s = value_or(raw->external_timeout, c->external_timeout_s);
     c->memory_mb = value_or(raw->memory_mb, c->memory_mb);
 }
 
@@ -284,6 +292,35 @@ static enum har_status take_mode(struct har_campaign *c, const char *source, con
     return har_fail(error, HAR_EUSAGE, "%s: mode '%s' is none of free, lockstep", source, name);
 }
 
+static enum har_status take_command(const char *path, const char *key, const char *text,
+                                    struct har_user *out, struct har_error *error)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%.400s: %s", path, key);
+    return text != NULL ? har_user_parse(text, path, name, out, error) : HAR_OK;
+}
+
+/* The user's commands; their words stand relative to the campaign's file. */
+static enum har_status take_commands(struct har_campaign *c, const struct raw_campaign *raw,
+                                     struct har_error *error)
+{
+    const char *const reference = raw->reference;
+    enum har_status status = take_command(c->path, "external", raw->external, &c->external, error);
+    if (status == HAR_OK) {
+        status = take_command(c->path, "trainer", raw->trainer, &c->trainer, error);
+    }
+    if (reference == NULL) {
+        c->reference = raw->trainer != NULL ? HAR_REFERENCE_none : HAR_REFERENCE_faultline;
+    } else if (strcmp(reference, "none") == 0) {
+        c->reference = HAR_REFERENCE_none;
+    } else if (strcmp(reference, "faultline-ref") != 0) {
+        c->reference = HAR_REFERENCE_command;
+    }
+    return status == HAR_OK && c->reference == HAR_REFERENCE_command
+               ? take_command(c->path, "reference", reference, &c->second, error)
+               : status;
+}
+
 static bool take_texts(struct har_campaign *c, const char *path, const struct raw_campaign *raw)
 {
     static const char *const every[] = {"*"};
@@ -320,6 +357,9 @@ enum har_status har_campaign_load(const char *path, struct har_campaign *out,
     }
     if (status == HAR_OK) {
         status = take_doses(out, raw, error);
+    }
+    if (status == HAR_OK) {
+        status = take_commands(out, raw, error);
     }
     if (status == HAR_OK) {
         status = take_schedules(out, raw, error);
@@ -376,6 +416,7 @@ static enum har_status check_ranges(const struct har_campaign *c, const struct h
         {"timeout_factor", NULL, false, c->timeout_factor, 2, 1000},
         {"timeout_min", NULL, false, c->timeout_min_s, 1, 86400},
         {"reference_timeout", NULL, false, c->reference_timeout_s, 1, 7 * 86400},
+        {"external_timeout", NULL, false, c->external_timeout_s, 1, 86400},
         {"memory_mb", NULL, false, c->memory_mb, 0, 1 << 24},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
@@ -407,8 +448,26 @@ static enum har_status check_all(const struct har_campaign *c, const struct har_
             return har_fail(error, HAR_EUSAGE, "%s: unknown check '%s'; there are%s",
                             o->checks != NULL ? "--checks" : c->path, c->checks[i], check_words);
         }
+        if (id == ORC_CHECK_external && c->external.words.count == 0) {
+            return har_fail(error, HAR_EUSAGE,
+                            "%s: check external needs a command: key external "
+                            "or --external",
+                            o->checks != NULL ? "--checks" : c->path);
+        }
     }
-    if (c->planted != NULL && mut_fault_find(c->planted) == NULL) {
+    if (c->mode == HAR_MODE_lockstep &&
+        (c->trainer.words.count > 0 || c->reference != HAR_REFERENCE_faultline)) {
+        return har_fail(error, HAR_EUSAGE,
+                        "%s: mode lockstep needs Faultline's own trainer and reference", c->path);
+    }
+    if (har_campaign_is_own(c) && c->horizon == 0) {
+        return har_fail(
+            error, HAR_EUSAGE,
+            "%s: a trainer of your own on a recipe of your own needs horizon, the steps "
+            "of a run",
+            c->path);
+    }
+    if (c->planted != NULL && c->trainer.words.count == 0 && mut_fault_find(c->planted) == NULL) {
         return har_fail(error, HAR_EUSAGE,
                         "%s: planted: unknown fault '%s' (faultline list shows all)", c->path,
                         c->planted);
@@ -490,6 +549,10 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
         return har_fail(error, HAR_EUSAGE, "--checks '%s' names no check", o->checks);
     }
     enum har_status status = take_selection(c, o, error);
+    if (status == HAR_OK && o->external != NULL) {
+        har_user_fini(&c->external);
+        status = har_user_parse(o->external, NULL, "--external", &c->external, error);
+    }
     if (status == HAR_OK && o->families.count > 0) {
         status = take_families(c, "--family", o->families.items, o->families.count, error);
     }
@@ -504,10 +567,18 @@ void har_campaign_fini(struct har_campaign *c)
     free(c->name);
     free(c->path);
     free(c->planted);
+    har_user_fini(&c->external);
+    har_user_fini(&c->trainer);
+    har_user_fini(&c->second);
     list_free(&c->recipes, &c->recipe_count);
     list_free(&c->faults, &c->fault_count);
     list_free(&c->checks, &c->check_count);
     memset(c, 0, sizeof *c);
+}
+
+bool har_campaign_is_own(const struct har_campaign *c)
+{
+    return c->trainer.words.count > 0 && c->reference != HAR_REFERENCE_faultline;
 }
 
 uint64_t har_campaign_fault_seed(const struct har_campaign *c, int repeat)

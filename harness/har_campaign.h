@@ -8,6 +8,7 @@
 
 #include "har_options.h"
 #include "har_status.h"
+#include "har_user.h"
 #include "registry.h"
 
 /* How the trainer's operations are interleaved; names as the trainer's --schedule. */
@@ -36,6 +37,9 @@ const char *har_mode_name(enum har_mode mode);
  * two healthy runs share a seed, since recipes that differ only in memory would run the same bits.
  */
 enum { HAR_SEED_GAP = 1000000, HAR_SEED_BLOCK = 1000, HAR_DOSES_MAX = 3, HAR_DOSES_ASKED_MAX = 16 };
+
+/* Who makes the traces that runs are compared with. */
+enum har_reference_kind { HAR_REFERENCE_faultline, HAR_REFERENCE_command, HAR_REFERENCE_none };
 
 struct har_campaign {
     char *name;
@@ -66,6 +70,11 @@ struct har_campaign {
     float doses[HAR_DOSES_ASKED_MAX]; /* for every fault in whose range they lie */
     size_t dose_count;
     const char *changed_since, *baseline; /* NULL = none; of the command line */
+    struct har_user external;             /* the user's oracle, none without words */
+    int external_timeout_s;
+    struct har_user trainer; /* the user's trainer, none without words */
+    struct har_user second;  /* the user's second trainer */
+    enum har_reference_kind reference;
     bool iterate;
     int shard, shards; /* K of N; 0 of 0 = the whole plan */
 };
@@ -81,6 +90,9 @@ HAR_CHECKED enum har_status har_campaign_apply(struct har_campaign *campaign,
                                                const struct har_options *options,
                                                struct har_error *error);
 void har_campaign_fini(struct har_campaign *campaign);
+
+/* Whether nothing of Faultline's own trainers takes part: recipes are then any files. */
+bool har_campaign_is_own(const struct har_campaign *campaign);
 
 /* Seeds: fault repeats, calibration runs and false-alarm runs are disjoint. */
 uint64_t har_campaign_fault_seed(const struct har_campaign *campaign, int repeat);

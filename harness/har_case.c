@@ -11,6 +11,7 @@
 
 #include "har_case_judge.h"
 #include "har_curve.h"
+#include "har_external.h"
 
 static const char *const kind_names[] = {
 #define HAR_ROW_(name) #name,
@@ -30,8 +31,9 @@ static bool make_names(struct har_case *c)
         const char *const role = har_role_name((enum har_role)i);
         made = asprintf(&c->logs[i], "%s/logs/%s-%s-%s-%" PRIu64 "-%s.log", c->lab->out,
                         kind_names[c->kind], c->entry, c->bench->recipe.name, c->seed, role) >= 0;
-        made = made && asprintf(&c->traces[i], "%s/%s.jsonl.zst", c->folder, role) >= 0;
+        made = made && asprintf(&c->traces[i], "%s/%s%s", c->folder, role, c->bench->suffix) >= 0;
     }
+    made = made && asprintf(&c->answer, "%s.answer", c->logs[HAR_ROLE_external]) >= 0;
     if (made && c->bench->middle_checkpoint > 0) {
         made = asprintf(&c->resume, "%s/checkpoints/step-%d", c->folder,
                         c->bench->middle_checkpoint) >= 0;
@@ -60,7 +62,7 @@ enum har_status har_case_init(struct har_lab *lab, const struct har_bench *bench
     out->kind = kind;
     out->entry = entry;
     out->seed = seed;
-    out->variant = variant;
+    out->variant = bench->own ? (struct har_variant){.schedule = HAR_SCHEDULE_fifo} : variant;
     out->role = -1;
     out->weights = artifact_of(out, HAR_ARTIFACT_weights);
     out->reference = artifact_of(out, HAR_ARTIFACT_reference);
@@ -80,6 +82,7 @@ void har_case_fini(struct har_case *c)
         free(c->traces[i]);
         free(c->lines[i]);
     }
+    free(c->answer);
     free(c->key);
     free(c->kept);
     free(c->folder);
@@ -112,69 +115,11 @@ static enum har_status find_timeout(struct har_case *c, struct har_error *error)
     return status;
 }
 
-static enum har_status train_command(struct har_case *c, enum har_role role,
-                                     struct har_command *command, struct har_error *error)
-{
-    const bool repeat = role == HAR_ROLE_repeat;
-    char *checkpoints = NULL;
-    if (role == HAR_ROLE_subject && c->resume != NULL &&
-        asprintf(&checkpoints, "%s/checkpoints", c->folder) < 0) {
-        return har_fail(error, HAR_EMEMORY, "no memory for case %s", c->key);
-    }
-    const struct har_train train = {
-        .program = c->variant.lanes ? c->lab->programs.train_lanes : c->lab->programs.train,
-        .fault = c->entry,
-        .weights = c->weights,
-        .trace = c->traces[role],
-        .checkpoints = checkpoints,
-        .resume = role == HAR_ROLE_resumed ? c->resume : NULL,
-        .states = role == HAR_ROLE_subject ? c->states : NULL,
-        .seed = c->seed,
-        .schedule_seed = repeat ? c->seed + HAR_SEED_BLOCK : c->seed,
-        .variant = repeat ? har_variant_other(c->variant) : c->variant,
-        .threads = repeat ? 2 : 1,
-        .steps = c->looking ? HAR_LOOK_STEPS : har_lab_steps(c->lab, c->bench),
-        .full = true,
-    };
-    har_lab_train_args(c->bench, &train, &command->args);
-    free(checkpoints);
-    command->timeout_s = c->timeout_s;
-    command->memory_mb = c->lab->child_mb;
-    return HAR_OK;
-}
-
-static void reference_command(const struct har_case *c, struct har_command *command)
-{
-    const struct har_reference reference = {
-        .seed = c->seed, .trace = c->traces[HAR_ROLE_reference], .states = c->states};
-    har_artifact_reference_args(c->lab, c->bench, &reference, &command->args);
-    command->timeout_s = c->lab->campaign.reference_timeout_s;
-}
-
-static enum har_status fill_command(struct har_case *c, enum har_role role,
-                                    struct har_command *command, struct har_error *error)
-{
-    if (role == HAR_ROLE_reference) {
-        reference_command(c, command);
-    } else {
-        const enum har_status status = train_command(c, role, command, error);
-        if (status != HAR_OK) {
-            return status;
-        }
-    }
-    command->log_path = strdup(c->logs[role]);
-    c->lines[role] = har_command_line(command);
-    c->role = (int)role;
-    return c->lines[role] == NULL || command->log_path == NULL
-               ? har_fail(error, HAR_EMEMORY, "no memory for case %s", c->key)
-               : HAR_OK;
-}
-
 /* Adds what the program said last to the sentence of a dead run. */
 static void explain_death(const struct har_case *c, struct har_decision *decision)
 {
     char line[200];
-    for (int i = 0; i < HAR_ROLE_COUNT; i++) { /* the trainer's first */
+    for (int i = 0; i < HAR_ROLE_external; i++) { /* the trainer's first */
         const enum har_end end = c->ends[i].end;
         if (decision->first_check < 0 && end != HAR_END_done && end != HAR_END_not_run) {
             har_lab_last_line(c->logs[i], line, sizeof line);
@@ -323,11 +268,12 @@ static enum har_status finish_case(struct har_case *c, const struct har_judged *
 }
 
 /* Whether a fault's run stops at its verdict: at the first one if the campaign asks for that, else
- * once every enabled check has fired, which those that compare with companions do last. */
+ * once every enabled check has fired, which those that compare with companions do last. An oracle
+ * or a trainer of the user is given whole runs. */
 static bool may_stop(const struct har_case *c)
 {
     const bool *const enabled = c->lab->enabled;
-    return c->kind == HAR_CASE_fault &&
+    return c->kind == HAR_CASE_fault && !c->bench->own && !enabled[ORC_CHECK_external] &&
            (c->lab->campaign.first_verdict ||
             (!enabled[ORC_CHECK_repeat] && !enabled[ORC_CHECK_resume]));
 }
@@ -350,32 +296,40 @@ static bool is_settled(const struct har_case *c, const struct har_facts *facts, 
 
 /* The role that follows; HAR_ROLE_COUNT when there is none. A look is followed by the whole run; a
  * subject that died needs no companions, but a reference of its own judges the steps before the
- * death. */
+ * death, and the user's oracle sees what is left. */
 static enum har_role next_role(const struct har_case *c)
 {
+    const enum har_end subject = c->ends[HAR_ROLE_subject].end;
+    const bool repeats = !c->bench->own || c->lab->enabled[ORC_CHECK_repeat];
     if (c->role == HAR_ROLE_subject && c->states != NULL && access(c->states, R_OK) == 0) {
         return HAR_ROLE_reference;
     }
     if (c->looking) {
         return HAR_ROLE_subject;
     }
-    if (c->ends[HAR_ROLE_subject].end != HAR_END_done) {
+    if (c->role == HAR_ROLE_external) {
         return HAR_ROLE_COUNT;
     }
-    if (c->role == HAR_ROLE_subject || c->role == HAR_ROLE_reference) {
+    if (subject == HAR_END_done && repeats &&
+        (c->role == HAR_ROLE_subject || c->role == HAR_ROLE_reference)) {
         return HAR_ROLE_repeat;
     }
-    if (c->role == HAR_ROLE_repeat && c->resume != NULL && access(c->resume, R_OK) == 0) {
+    if (subject == HAR_END_done && c->role == HAR_ROLE_repeat && c->resume != NULL &&
+        access(c->resume, R_OK) == 0) {
         return HAR_ROLE_resumed;
     }
-    return HAR_ROLE_COUNT;
+    return c->lab->enabled[ORC_CHECK_external] && subject != HAR_END_no_verdict &&
+                   access(c->traces[HAR_ROLE_subject], R_OK) == 0
+               ? HAR_ROLE_external
+               : HAR_ROLE_COUNT;
 }
 
 /* The self-test replays the planted fault's trace: without it, that case runs again. */
 static bool trace_lost(const struct har_case *c)
 {
     char *path = NULL;
-    if (c->kind != HAR_CASE_planted || asprintf(&path, "%s/subject.jsonl.zst", c->kept) < 0) {
+    if (c->kind != HAR_CASE_planted ||
+        asprintf(&path, "%s/subject%s", c->kept, c->bench->suffix) < 0) {
         return false;
     }
     const bool lost = access(path, R_OK) != 0;
@@ -393,7 +347,7 @@ static enum har_status start_case(struct har_case *c, struct har_command *comman
     *more = status == HAR_OK;
     /* In lockstep a look would need a reference of its own. */
     c->looking = may_stop(c) && c->bench->steps > HAR_LOOK_STEPS && c->states == NULL;
-    return status == HAR_OK ? fill_command(c, HAR_ROLE_subject, command, error) : status;
+    return status == HAR_OK ? har_case_command(c, HAR_ROLE_subject, command, error) : status;
 }
 
 /* Before the run that follows: a look that was not enough is one run more, not the subject, and its
@@ -409,6 +363,13 @@ static void leave_look(struct har_case *c)
     }
 }
 
+static enum har_work work_of(enum har_role role)
+{
+    return role == HAR_ROLE_reference  ? HAR_WORK_reference
+           : role == HAR_ROLE_external ? HAR_WORK_checks
+                                       : HAR_WORK_trainer;
+}
+
 static enum har_status case_next(void *job, const struct har_exit *last,
                                  struct har_command *command, bool *more, struct har_error *error)
 {
@@ -418,10 +379,13 @@ static enum har_status case_next(void *job, const struct har_exit *last,
         return start_case(c, command, more, error);
     }
     c->ends[c->role] = *last;
-    const bool reference = c->role == HAR_ROLE_reference;
-    c->lab->spent.work_s[reference ? HAR_WORK_reference : HAR_WORK_trainer] += last->processor_s;
-    if (reference) {
+    c->lab->spent.work_s[work_of((enum har_role)c->role)] += last->processor_s;
+    if (c->role == HAR_ROLE_reference) {
         har_lab_remove(c->lab->out, c->states);
+    }
+    if (c->role == HAR_ROLE_external && last->end != HAR_END_timed_out) {
+        /* Its exit codes are not the trainer's. */
+        c->ends[c->role].end = har_external_spoke(last) ? HAR_END_done : HAR_END_no_verdict;
     }
     const enum har_role role = next_role(c);
     struct har_judged judged;
@@ -440,7 +404,7 @@ static enum har_status case_next(void *job, const struct har_exit *last,
     }
     leave_look(c);
     *more = true;
-    return fill_command(c, role, command, error);
+    return har_case_command(c, role, command, error);
 }
 
 /* The cases that are still to run. */

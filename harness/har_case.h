@@ -28,6 +28,7 @@ struct har_case {
     /* the rest belongs to har_case.c */
     char *key, *kept, *folder, *weights, *reference, *healthy, *resume;
     char *states; /* what a reference of its own follows; NULL = it takes the cached one */
+    char *answer; /* what the user's oracle printed */
     char *logs[HAR_ROLE_COUNT], *traces[HAR_ROLE_COUNT], *lines[HAR_ROLE_COUNT];
     struct har_exit ends[HAR_ROLE_COUNT];
     int role; /* the one running */
@@ -42,6 +43,9 @@ HAR_CHECKED enum har_status har_case_init(struct har_lab *lab, const struct har_
                                           struct har_variant variant, struct har_case *out,
                                           struct har_error *error);
 void har_case_fini(struct har_case *c);
+/* Fills the command of one role, which is then the one running. */
+HAR_CHECKED enum har_status har_case_command(struct har_case *c, enum har_role role,
+                                             struct har_command *command, struct har_error *error);
 
 /* Runs every case that is not stored yet. The artifacts must exist. */
 HAR_CHECKED enum har_status har_cases_run(struct har_lab *lab, struct har_case *cases, size_t count,

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "har_external.h"
+
 void har_judged_fini(struct har_judged *judged)
 {
     for (int i = 0; i < HAR_ROLE_COUNT; i++) {
@@ -19,7 +21,7 @@ static enum har_status load_traces(const struct har_case *c, struct har_judged *
 {
     struct orc_error cause = {{0}};
     enum har_status status = HAR_OK;
-    if (c->states == NULL) {
+    if (c->states == NULL && c->bench->reference != HAR_REFERENCE_none) {
         status = har_artifact_borrow(c->lab, c->bench, c->reference, &traces->reference, error);
     }
     if (status == HAR_OK) {
@@ -71,10 +73,20 @@ static void find_reach(const struct har_case *c, const struct har_judged *traces
     facts->reach_known = facts->reach_known && strcmp(c->entry, "none") != 0;
 }
 
-/* The subject against the healthy run; then the resumed run, which shows faults of resuming. */
-static void find_infection(const struct har_judged *traces, struct har_facts *facts)
+/* The subject against the healthy run; then the resumed run, which shows faults of resuming. A
+ * trainer of the user need not hash its state: then the numbers of its trace stand for it. */
+static void find_infection(const struct har_case *c, const struct har_judged *traces,
+                           struct har_facts *facts)
 {
     static const enum har_role order[] = {HAR_ROLE_subject, HAR_ROLE_resumed};
+    const orc_trace *const subject = traces->runs[HAR_ROLE_subject];
+    struct orc_divergence divergence;
+    struct orc_error ignored;
+    if (c->bench->own &&
+        orc_diff(subject, traces->healthy, NULL, &divergence, &ignored) == ORC_OK &&
+        divergence.found) {
+        facts->infected = divergence.step;
+    }
     for (size_t i = 0; facts->infected == 0 && i < sizeof order / sizeof order[0]; i++) {
         const orc_trace *const run = traces->runs[order[i]];
         if (run != NULL && orc_trace_last_step(run) > 0) {
@@ -98,12 +110,19 @@ static enum har_status judge(const struct har_case *c, struct har_judged *judged
     if (judged->runs[HAR_ROLE_subject] == NULL) {
         return HAR_OK;
     }
-    find_infection(judged, facts);
+    find_infection(c, judged, facts);
+    const bool asked = c->ends[HAR_ROLE_external].end != HAR_END_not_run;
+    struct orc_verdict said = {.applicable = false};
+    const int last = orc_trace_last_step(judged->runs[HAR_ROLE_subject]);
+    if (asked && har_external_read(&c->ends[HAR_ROLE_external], c->answer, last, &said, error)) {
+        return HAR_EMEMORY;
+    }
     const struct orc_case runs = {
         .subject = judged->runs[HAR_ROLE_subject],
         .reference = judged->reference,
         .repeat = whole(c, judged, HAR_ROLE_repeat),
         .resumed = whole(c, judged, HAR_ROLE_resumed),
+        .external = asked ? &said : NULL,
     };
     struct orc_error cause = {{0}};
     const enum orc_status status = orc_judge(&runs, c->bench->bounds, facts->verdicts, &cause);
@@ -115,6 +134,10 @@ static enum har_status judge(const struct har_case *c, struct har_judged *judged
         if (!facts->enabled[i]) {
             facts->verdicts[i] = (struct orc_verdict){.applicable = false};
         }
+    }
+    if (asked && !said.applicable) {
+        facts->external_lost = true;
+        facts->verdicts[ORC_CHECK_external] = said;
     }
     if (c->looking) {
         har_outcome_trim(facts, HAR_LOOK_BELIEVED);

@@ -37,7 +37,8 @@ enum har_status har_control_probe(struct har_lab *lab, struct har_error *error)
                                                    HAR_ARTIFACT_reach};
     struct har_artifacts set = {0};
     for (size_t i = 0; i < lab->bench_count; i++) {
-        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        const size_t count = lab->benches[i].own ? 1 : sizeof kinds / sizeof kinds[0];
+        for (size_t k = 0; k < count; k++) {
             const struct har_artifact artifact =
                 control_artifact(lab, &lab->benches[i], kinds[k], NULL);
             har_artifacts_need_run(&set, &artifact);
@@ -50,7 +51,7 @@ enum har_status har_control_probe(struct har_lab *lab, struct har_error *error)
             control_artifact(lab, bench, HAR_ARTIFACT_healthy, NULL);
         const struct har_artifact reach = control_artifact(lab, bench, HAR_ARTIFACT_reach, NULL);
         status = read_artifact(&healthy, &bench->healthy, error);
-        if (status == HAR_OK) {
+        if (status == HAR_OK && !bench->own) {
             status = read_artifact(&reach, &bench->reach, error);
         }
     }
@@ -204,16 +205,16 @@ enum har_status har_control_identity(struct har_lab *lab, struct har_error *erro
 }
 
 /* Without a choice in the campaign: a fault of the norm kernel, which every recipe runs. */
-static const struct mut_fault *default_planted(void)
+static const struct mut_fault *default_planted(const struct har_catalogue *catalogue)
 {
     const struct mut_fault *any = NULL;
-    for (size_t i = 0; i < mut_fault_count(); i++) {
-        const struct mut_fault *const fault = mut_fault_at(i);
+    for (size_t i = 0; i < har_catalogue_count(catalogue); i++) {
+        const struct mut_fault *const fault = har_catalogue_at(catalogue, i);
         if (fault->expect != MUT_EXPECT_KILL || fault->dose.unit != NULL ||
             fault->trigger[0] != '\0') {
             continue;
         }
-        const struct mut_site_info *const site = mut_site_find(fault->site);
+        const struct mut_site_info *const site = har_catalogue_site(catalogue, fault);
         if (site != NULL && strstr(site->file, "norm") != NULL) {
             return fault;
         }
@@ -225,9 +226,15 @@ static const struct mut_fault *default_planted(void)
 enum har_status har_control_find_planted(const struct har_lab *lab, const char **id, int *place,
                                          struct har_variant *variant, struct har_error *error)
 {
-    const struct mut_fault *const fault =
-        lab->campaign.planted != NULL ? mut_fault_find(lab->campaign.planted) : default_planted();
+    const char *const planted = lab->campaign.planted;
+    const struct mut_fault *const fault = planted != NULL
+                                              ? har_catalogue_find(&lab->catalogue, planted)
+                                              : default_planted(&lab->catalogue);
     char reason[160];
+    if (fault == NULL && planted != NULL) {
+        return har_fail(error, HAR_EUSAGE, "%s: planted: unknown fault '%s'", lab->campaign.path,
+                        planted);
+    }
     if (fault == NULL) {
         return har_fail(error, HAR_ECONTROL, "the catalogue has no fault to plant");
     }

@@ -58,7 +58,7 @@ static void train_args(const struct curve *c, struct har_args *args)
                                     .variant = c->variant,
                                     .threads = 1,
                                     .full = false};
-    har_lab_train_args(c->bench, &train, args);
+    har_lab_train_args(c->lab, c->bench, &train, args);
 }
 
 static void evaluate_args(const struct curve *c, struct har_args *args)

@@ -17,8 +17,8 @@ static void add_escaped(struct har_text *out, const char *text, bool property)
     }
 }
 
-static void add_annotation(const struct har_result *e, enum har_gate_place place,
-                           struct har_text *out)
+static void add_annotation(const struct har_results *r, const struct har_result *e,
+                           enum har_gate_place place, struct har_text *out)
 {
     static const char *const words[] = {
         [HAR_GATE_fine] = "",
@@ -27,8 +27,8 @@ static void add_annotation(const struct har_result *e, enum har_gate_place place
         [HAR_GATE_known] = "known miss",
         [HAR_GATE_expired] = "known miss, expired",
     };
-    const struct mut_fault *const fault = mut_fault_find(e->fault);
-    const struct mut_site_info *const site = fault != NULL ? mut_site_find(fault->site) : NULL;
+    const struct mut_fault *const fault = har_catalogue_find(&r->catalogue, e->fault);
+    const struct mut_site_info *const site = har_catalogue_site(&r->catalogue, fault);
     har_text_add(out, place == HAR_GATE_known ? "::warning " : "::error ");
     if (site != NULL) {
         har_text_add(out, "file=");
@@ -60,7 +60,7 @@ void har_github_annotations(const struct har_results *r, const struct har_limits
                 continue;
             }
             if (shown < HAR_GITHUB_ANNOTATIONS - 1) {
-                add_annotation(&r->entries[i], order[k], out);
+                add_annotation(r, &r->entries[i], order[k], out);
                 shown++;
             } else {
                 left_out++;

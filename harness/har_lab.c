@@ -119,9 +119,33 @@ int har_lab_steps(const struct har_lab *lab, const struct har_bench *bench)
     return lab->campaign.horizon > 0 ? bench->steps : 0;
 }
 
-void har_lab_train_args(const struct har_bench *bench, const struct har_train *train,
-                        struct har_args *args)
+void har_lab_own_args(const struct har_user *user, const struct har_bench *bench,
+                      const struct har_train *train, struct har_args *args)
 {
+    har_args_add(args, "/usr/bin/env");
+    har_args_addf(args, "FAULTLINE_FAULT=%s", train->fault);
+    har_user_words(user, args);
+    har_args_add(args, "--recipe");
+    har_args_add(args, bench->recipe.path);
+    if (bench->described) {
+        har_args_add(args, "--weights");
+        har_args_add(args, train->weights);
+    }
+    har_args_add(args, "--seed");
+    har_args_addf(args, "%" PRIu64, train->seed);
+    har_args_add(args, "--steps");
+    har_args_addf(args, "%d", bench->steps);
+    har_args_add(args, "--trace");
+    har_args_add(args, train->trace);
+}
+
+void har_lab_train_args(const struct har_lab *lab, const struct har_bench *bench,
+                        const struct har_train *train, struct har_args *args)
+{
+    if (bench->own) {
+        har_lab_own_args(&lab->campaign.trainer, bench, train, args);
+        return;
+    }
     har_args_add(args, train->program);
     har_args_add(args, "--recipe");
     har_args_add(args, bench->recipe.path);
@@ -168,15 +192,26 @@ void har_lab_train_args(const struct har_bench *bench, const struct har_train *t
 enum har_status har_lab_load_bench(const struct har_lab *lab, const char *path,
                                    struct har_bench *out, struct har_error *error)
 {
+    const struct har_campaign *const c = &lab->campaign;
     memset(out, 0, sizeof *out);
-    enum har_status status = har_recipe_load(path, &out->recipe, error);
+    out->own = c->trainer.words.count > 0;
+    out->described = !har_campaign_is_own(c);
+    out->reference = c->reference;
+    const enum har_status status = out->described
+                                       ? har_recipe_load(path, &out->recipe, error)
+                                       : har_recipe_load_own(path, c->horizon, &out->recipe, error);
     if (status != HAR_OK) {
         return status;
     }
-    const int horizon = lab->campaign.horizon;
-    out->steps = horizon > 0 ? horizon : out->recipe.steps;
-    out->lockstep = lab->campaign.mode == HAR_MODE_lockstep;
-    out->middle_checkpoint = har_recipe_middle_checkpoint(out->recipe.checkpoint_every, out->steps);
+    const bool plain =
+        out->own || c->external.words.count > 0 || c->reference == HAR_REFERENCE_command;
+    out->suffix = plain ? ".jsonl" : ".jsonl.zst";
+    out->steps = c->horizon > 0 ? c->horizon : out->recipe.steps;
+    out->lockstep = c->mode == HAR_MODE_lockstep;
+    if (!out->own) {
+        out->middle_checkpoint =
+            har_recipe_middle_checkpoint(out->recipe.checkpoint_every, out->steps);
+    }
     uint64_t hash =
         har_hash_bytes(out->recipe.inputs_hash, &lab->programs_hash, sizeof lab->programs_hash);
     hash = har_hash_bytes(hash, &out->steps, sizeof out->steps);
@@ -234,12 +269,86 @@ static void take_checks(struct har_lab *lab)
             lab->enabled[id] = true;
         }
     }
+    lab->enabled[ORC_CHECK_external] &= lab->campaign.external.words.count > 0;
+}
+
+/* The trainers of the user are programs that take part in results; so their runs are cached. */
+static enum har_status hash_commands(struct har_lab *lab, struct har_error *error)
+{
+    const struct har_campaign *const c = &lab->campaign;
+    const uint64_t reference = (uint64_t)c->reference;
+    const enum har_status status = har_user_hash(&c->trainer, &lab->programs_hash, error);
+    lab->programs_hash = har_hash_bytes(lab->programs_hash, &reference, sizeof reference);
+    return status == HAR_OK ? har_user_hash(&c->second, &lab->programs_hash, error) : status;
+}
+
+/* The whole of a small file; caller frees, NULL = it cannot be read. */
+static char *read_text(const char *path)
+{
+    struct har_text text = {0};
+    char block[4096];
+    size_t got;
+    FILE *const file = fopen(path, "rbe");
+    while (file != NULL && (got = fread(block, 1, sizeof block, file)) > 0) {
+        har_text_add_bytes(&text, block, got);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (text.failed || file == NULL) {
+        har_text_fini(&text);
+    }
+    return text.data;
+}
+
+/* Asks the user's trainer for its faults. */
+static enum har_status ask_catalogue(struct har_lab *lab, struct har_error *error)
+{
+    struct har_command command = {.timeout_s = lab->campaign.external_timeout_s,
+                                  .memory_mb = lab->campaign.memory_mb};
+    struct har_exit end = {0};
+    char folder[PATH_MAX];
+    char name[512];
+    char line[256];
+    snprintf(folder, sizeof folder, "%s/logs", lab->out);
+    snprintf(name, sizeof name, "%.400s: trainer --faults --json", lab->campaign.path);
+    har_user_words(&lab->campaign.trainer, &command.args);
+    har_args_add(&command.args, "--faults");
+    har_args_add(&command.args, "--json");
+    if (asprintf(&command.log_path, "%s/faults.log", folder) < 0 ||
+        asprintf(&command.answer_path, "%s/faults.json", folder) < 0) {
+        command.answer_path = NULL;
+        har_command_fini(&command);
+        return har_fail(error, HAR_EMEMORY, "no memory for a path");
+    }
+    char *const log = strdup(command.log_path);
+    char *const answer = strdup(command.answer_path);
+    enum har_status status = har_lab_make_folder(folder, error);
+    if (status == HAR_OK) {
+        status = har_pool_run_one(&lab->pool, &command, &end, error);
+    }
+    if (status == HAR_OK && end.end != HAR_END_done) {
+        har_lab_last_line(log, line, sizeof line);
+        status = har_fail(error, HAR_EUSAGE, "%s %s%s%s", name, har_end_text(end.end),
+                          line[0] != '\0' ? ": " : "", line);
+    }
+    char *const text = status == HAR_OK ? read_text(answer) : NULL;
+    if (status == HAR_OK) {
+        status = har_catalogue_parse(text != NULL ? text : "", lab->campaign.path, name,
+                                     &lab->catalogue, error);
+    }
+    free(text);
+    free(answer);
+    free(log);
+    return status;
 }
 
 static enum har_status open_rest(const struct har_options *options, struct har_lab *lab,
                                  struct har_error *error)
 {
-    enum har_status status = har_programs_find(options, &lab->programs, error);
+    enum har_status status = har_campaign_is_own(&lab->campaign)
+                                 ? HAR_OK
+                                 : har_programs_find(options, &lab->programs, error);
     lab->programs_hash = HAR_HASH_START;
     if (status == HAR_OK) {
         status = har_programs_hash(&lab->programs, &lab->programs_hash, error);
@@ -252,6 +361,12 @@ static enum har_status open_rest(const struct har_options *options, struct har_l
     }
     if (status == HAR_OK) {
         status = har_pool_open(lab->campaign.jobs, !options->quiet, &lab->pool, error);
+    }
+    if (status == HAR_OK) {
+        status = hash_commands(lab, error);
+    }
+    if (status == HAR_OK && lab->campaign.trainer.words.count > 0) {
+        status = ask_catalogue(lab, error);
     }
     if (status == HAR_OK) {
         status = load_benches(lab, error);
@@ -331,6 +446,7 @@ void har_lab_close(struct har_lab *lab)
         orc_trace_free(lab->kept[i].trace);
     }
     har_plan_fini(&lab->plan);
+    har_catalogue_fini(&lab->catalogue);
     har_text_fini(&lab->selection);
     har_pool_close(&lab->pool);
     har_store_close(lab->store);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "har_campaign.h"
+#include "har_catalogue.h"
 #include "har_options.h"
 #include "har_plan.h"
 #include "har_pool.h"
@@ -22,11 +23,15 @@ struct har_bench {
     int steps;             /* horizon of a run */
     int middle_checkpoint; /* step a resumed run starts from, 0 = none */
     bool lockstep;         /* each run has a reference of its own, which follows it */
-    orc_trace *healthy;    /* base seed, fifo; NULL before har_control_probe() */
-    orc_trace *reach;      /* reach map, NULL before */
-    orc_bounds *bounds;    /* NULL before calibration */
-    bool used;             /* the plan has a fault here */
-    bool owned;            /* its false-alarm runs are made here, not in another shard */
+    bool own;              /* the trainer is the user's */
+    bool described;        /* the recipe is one of Faultline: weights can be made for it */
+    enum har_reference_kind reference;
+    const char *suffix; /* of traces: plain text where a command of the user reads or writes them */
+    orc_trace *healthy; /* base seed, fifo; NULL before har_control_probe() */
+    orc_trace *reach;   /* reach map, NULL before */
+    orc_bounds *bounds; /* NULL before calibration */
+    bool used;          /* the plan has a fault here */
+    bool owned;         /* its false-alarm runs are made here, not in another shard */
 };
 
 /* Traces read last; cases of one seed take the same ones. */
@@ -42,6 +47,7 @@ struct har_lab {
     struct har_campaign campaign;
     struct har_bench *benches;
     size_t bench_count;
+    struct har_catalogue catalogue;
     struct har_plan plan;
     har_store *store;
     struct har_pool pool;
@@ -89,10 +95,13 @@ struct har_train {
     bool full; /* full trace */
 };
 /* Fills args; log and limits are the caller's. */
-void har_lab_train_args(const struct har_bench *bench, const struct har_train *train,
-                        struct har_args *args);
+void har_lab_train_args(const struct har_lab *lab, const struct har_bench *bench,
+                        const struct har_train *train, struct har_args *args);
 /* Steps to give to a run that goes to the horizon: 0 where the campaign does not move it. */
 int har_lab_steps(const struct har_lab *lab, const struct har_bench *bench);
+/* One run of a trainer of the user: FAULTLINE_FAULT and a few options (README). */
+void har_lab_own_args(const struct har_user *user, const struct har_bench *bench,
+                      const struct har_train *train, struct har_args *args);
 
 /* Makes a folder and those above it. */
 HAR_CHECKED enum har_status har_lab_make_folder(const char *path, struct har_error *error);

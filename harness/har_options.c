@@ -53,6 +53,8 @@ static const struct row rows[] = {
      "the reference goes its own way, or starts each step from the run's state (the campaign's)"},
     {"checks", 0, TEXT, AT(checks), ON_RUNS, "LIST",
      "checks that count, comma separated (the campaign's, else all)"},
+    {"external", 0, TEXT, AT(external), ON_RUNS, "COMMAND",
+     "an oracle of your own, the check external (README of harness)"},
     {"repeats", 0, COUNT, AT(repeats), ON_RUNS | ON(fuzz), "N",
      "seeds per fault (the campaign's; of fuzz 10)"},
     {"seed", 's', SEED, AT(seed), ON_RUNS | ON(effect) | ON(fuzz), "N",

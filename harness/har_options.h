@@ -52,6 +52,7 @@ struct har_options {
     double fail_under, max_median_steps;
     double family_under[MUT_FAMILY_COUNT]; /* -1 = no limit */
     int max_false_alarms, max_no_verdict;
+    const char *external;
     /* programs; NULL = beside the faultline program or from the environment */
     const char *train, *train_production, *train_lanes, *ref, *init, *text_stage, *python;
 };

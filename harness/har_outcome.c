@@ -129,6 +129,11 @@ void har_outcome_decide(const struct har_facts *facts, struct har_decision *out)
     } else if (facts->reached < 0) {
         out->outcome = HAR_OUTCOME_not_reached;
         snprintf(out->detail, sizeof out->detail, "the site never ran");
+    } else if (facts->external_lost) {
+        out->outcome = HAR_OUTCOME_no_verdict;
+        snprintf(out->detail, sizeof out->detail,
+                 "no check fired, the external one has no verdict: %s",
+                 facts->verdicts[ORC_CHECK_external].detail);
     } else if (facts->infected == 0) {
         out->outcome = HAR_OUTCOME_not_infected;
         snprintf(out->detail, sizeof out->detail, "ran, and every hash equals the healthy run's");

@@ -22,9 +22,9 @@ const char *har_outcome_name(enum har_outcome outcome);
 bool har_outcome_find(const char *name, enum har_outcome *out);
 
 /* The runs of one case: the subject, the same with other schedule, threads and driver, the one
- * resumed from the subject's checkpoint; and, in lockstep, the reference that follows the subject.
- * The last is no run of the trainer. */
-#define HAR_ROLES(X) X(subject) X(repeat) X(resumed) X(reference)
+ * resumed from the subject's checkpoint; in lockstep, the reference that follows the subject; and
+ * the user's oracle. The last two are no runs of the trainer. */
+#define HAR_ROLES(X) X(subject) X(repeat) X(resumed) X(reference) X(external)
 enum har_role {
 #define HAR_ROW_(name) HAR_ROLE_##name,
     HAR_ROLES(HAR_ROW_)
@@ -44,6 +44,7 @@ struct har_facts {
     int infected;     /* first step whose hashes differ from the healthy run's, 0 = none */
     bool enabled[ORC_CHECK_COUNT];
     struct orc_verdict verdicts[ORC_CHECK_COUNT];
+    bool external_lost; /* the user's oracle ran and gave no verdict: its detail says why */
 };
 
 struct har_decision {

@@ -258,19 +258,21 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /* The first fault of the catalogue, of whatever family, that a pattern means. */
-static const struct mut_fault *first_match(const char *pattern)
+static const struct mut_fault *first_match(const struct har_catalogue *catalogue,
+                                           const char *pattern)
 {
     char id[128];
     snprintf(id, sizeof id, "%.*s", (int)strcspn(pattern, ":"), pattern);
-    for (size_t i = 0; i < mut_fault_count(); i++) {
-        if (har_text_matches(id, mut_fault_at(i)->id)) {
-            return mut_fault_at(i);
+    for (size_t i = 0; i < har_catalogue_count(catalogue); i++) {
+        if (har_text_matches(id, har_catalogue_at(catalogue, i)->id)) {
+            return har_catalogue_at(catalogue, i);
         }
     }
     return NULL;
 }
 
 static enum har_status check_patterns(const struct har_campaign *campaign,
+                                      const struct har_catalogue *catalogue,
                                       const struct har_plan *plan, struct har_error *error)
 {
     for (size_t i = 0; i < campaign->fault_count; i++) {
@@ -280,7 +282,7 @@ static enum har_status check_patterns(const struct har_campaign *campaign,
             used = har_text_matches(pattern, plan->entries[e].fault->id) ||
                    har_text_matches(pattern, plan->entries[e].id);
         }
-        const struct mut_fault *const known = used ? NULL : first_match(pattern);
+        const struct mut_fault *const known = used ? NULL : first_match(catalogue, pattern);
         if (known != NULL && !campaign->families[known->family]) {
             return har_fail(error, HAR_EUSAGE,
                             "%s: '%s' selects nothing: %s is of family %s, which is not selected",
@@ -296,17 +298,18 @@ static enum har_status check_patterns(const struct har_campaign *campaign,
     return HAR_OK;
 }
 
-enum har_status har_plan_make(const struct har_campaign *campaign, const struct har_place *places,
+enum har_status har_plan_make(const struct har_campaign *campaign,
+                              const struct har_catalogue *catalogue, const struct har_place *places,
                               size_t place_count, struct har_plan *out, struct har_error *error)
 {
     memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < mut_fault_count(); i++) {
-        if (!add_fault(campaign, mut_fault_at(i), out)) {
+    for (size_t i = 0; i < har_catalogue_count(catalogue); i++) {
+        if (!add_fault(campaign, har_catalogue_at(catalogue, i), out)) {
             har_plan_fini(out);
             return har_fail(error, HAR_EMEMORY, "no memory for the plan");
         }
     }
-    const enum har_status status = check_patterns(campaign, out, error);
+    const enum har_status status = check_patterns(campaign, catalogue, out, error);
     if (status != HAR_OK) {
         har_plan_fini(out);
         return status;

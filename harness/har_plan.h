@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "har_campaign.h"
+#include "har_catalogue.h"
 #include "har_status.h"
 #include "orc_check.h"
 #include "registry.h"
@@ -53,6 +54,7 @@ int har_plan_match(const struct mut_fault *fault, const struct har_place *places
                    size_t reason_size);
 /* The plan of all faults the campaign selects. HAR_EUSAGE when a pattern selects nothing. */
 HAR_CHECKED enum har_status har_plan_make(const struct har_campaign *campaign,
+                                          const struct har_catalogue *catalogue,
                                           const struct har_place *places, size_t place_count,
                                           struct har_plan *out, struct har_error *error);
 void har_plan_fini(struct har_plan *plan);

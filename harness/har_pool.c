@@ -13,6 +13,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+enum { STREAMS = 2 }; /* of a child: its log and its answer */
+
 struct slot {
     struct har_child child;
     void *job; /* NULL = free */
@@ -26,7 +28,7 @@ struct loop {
     size_t job_count, started, finished;
     har_job_next *next;
     struct har_error *error;
-    struct pollfd *waiting; /* the signals, then a log of each slot */
+    struct pollfd *waiting; /* the signals, then log and answer of each slot */
     double started_s;
 };
 
@@ -114,13 +116,19 @@ static void wait_for_event(struct loop *loop)
     const int timeout_ms = left_ms < 1.0 ? 1 : left_ms > 60000.0 ? 60000 : (int)left_ms + 1;
     loop->waiting[0] = (struct pollfd){.fd = loop->pool->signal_fd, .events = POLLIN};
     for (size_t i = 0; i < loop->slot_count; i++) {
-        const int fd = loop->slots[i].job != NULL ? loop->slots[i].child.log.read_fd : 0;
-        loop->waiting[i + 1] = (struct pollfd){.fd = fd > 0 ? fd : -1, .events = POLLIN};
+        const struct har_child *const child = &loop->slots[i].child;
+        const int fds[] = {child->log.read_fd, child->answer.read_fd};
+        for (size_t k = 0; k < STREAMS; k++) {
+            const bool open = loop->slots[i].job != NULL && fds[k] > 0;
+            loop->waiting[1 + STREAMS * i + k] =
+                (struct pollfd){.fd = open ? fds[k] : -1, .events = POLLIN};
+        }
     }
-    (void)poll(loop->waiting, loop->slot_count + 1, timeout_ms);
+    (void)poll(loop->waiting, 1 + STREAMS * loop->slot_count, timeout_ms);
     for (size_t i = 0; i < loop->slot_count; i++) {
-        if (loop->waiting[i + 1].revents != 0) {
-            har_log_drain(&loop->slots[i].child.log);
+        const struct pollfd *const streams = &loop->waiting[1 + STREAMS * i];
+        if (streams[0].revents != 0 || streams[1].revents != 0) {
+            har_child_drain(&loop->slots[i].child);
         }
     }
     read_signals(loop->pool);
@@ -202,7 +210,7 @@ enum har_status har_pool_run(struct har_pool *pool, void *const *jobs, size_t co
                         .started_s = har_clock_s(),
                         .slot_count = (size_t)pool->jobs_at_once};
     loop.slots = calloc(loop.slot_count, sizeof *loop.slots);
-    loop.waiting = calloc(loop.slot_count + 1, sizeof *loop.waiting);
+    loop.waiting = calloc(1 + STREAMS * loop.slot_count, sizeof *loop.waiting);
     if (loop.slots == NULL || loop.waiting == NULL) {
         free(loop.slots);
         free(loop.waiting);

@@ -127,7 +127,9 @@ enum har_status har_programs_hash(const struct har_programs *programs, uint64_t 
         programs->init,  programs->text_stage,       "/proc/self/exe"};
     enum har_status status = HAR_OK;
     for (size_t i = 0; status == HAR_OK && i < sizeof files / sizeof files[0]; i++) {
-        status = har_hash_file(files[i], hash, error);
+        status = files[i] != NULL ? har_hash_file(files[i], hash, error) : HAR_OK;
     }
-    return status == HAR_OK ? hash_companion(programs->text_stage, hash, error) : status;
+    return status == HAR_OK && programs->text_stage != NULL
+               ? hash_companion(programs->text_stage, hash, error)
+               : status;
 }

@@ -31,6 +31,7 @@ HAR_CHECKED enum har_status har_programs_find(const struct har_options *options,
  * found. */
 char *har_programs_source(const char *file);
 void har_programs_fini(struct har_programs *programs);
-/* Hash of all programs that take part in results: a rebuilt trainer is another experiment. */
+/* Hash of all programs that take part in results: a rebuilt trainer is another experiment. Those
+ * that were not looked for (NULL) take no part. */
 HAR_CHECKED enum har_status har_programs_hash(const struct har_programs *programs, uint64_t *hash,
                                               struct har_error *error);

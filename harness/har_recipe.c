@@ -292,6 +292,38 @@ enum har_status har_recipe_load(const char *path, struct har_recipe *out, struct
     return status;
 }
 
+enum har_status har_recipe_load_own(const char *path, int steps, struct har_recipe *out,
+                                    struct har_error *error)
+{
+    const char *const slash = strrchr(path, '/');
+    const char *const name = slash != NULL ? slash + 1 : path;
+    const char *const dot = strrchr(name, '.');
+    memset(out, 0, sizeof *out);
+    out->path = strdup(path);
+    out->name = strndup(name, dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name));
+    out->steps = steps;
+    out->cost = 1.0;
+    enum har_status status = out->path != NULL && out->name != NULL
+                                 ? HAR_OK
+                                 : har_fail(error, HAR_EMEMORY, "%s: no memory", path);
+    out->file_hash = HAR_HASH_START;
+    if (status == HAR_OK) {
+        status = require_one(path, error);
+    }
+    if (status == HAR_OK) {
+        status = har_hash_file(path, &out->file_hash, error);
+        out->inputs_hash = out->file_hash;
+    }
+    if (status == HAR_OK) {
+        status = har_yaml_each_value(path, hash_named, out, error);
+        status = status == HAR_EUSAGE ? HAR_OK : status; /* neither YAML nor JSON */
+    }
+    if (status != HAR_OK) {
+        har_recipe_fini(out);
+    }
+    return status;
+}
+
 static void free_list(char **list, size_t count)
 {
     for (size_t i = 0; list != NULL && i < count; i++) {

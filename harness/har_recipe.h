@@ -32,6 +32,10 @@ struct har_recipe {
 /* HAR_EUSAGE names file, line and cause. Released by har_recipe_fini. */
 HAR_CHECKED enum har_status har_recipe_load(const char *path, struct har_recipe *out,
                                             struct har_error *error);
+/* A file that only the user's trainers read: its name, its bytes and, where it is YAML or JSON, the
+ * files it names. Runs have `steps`; all such recipes cost the same. */
+HAR_CHECKED enum har_status har_recipe_load_own(const char *path, int steps, struct har_recipe *out,
+                                                struct har_error *error);
 void har_recipe_fini(struct har_recipe *recipe);
 
 /* Checkpoint step a resumed run starts from: the multiple of checkpoint_every nearest below the

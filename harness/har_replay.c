@@ -38,44 +38,6 @@ void har_replay_fini(struct har_replay *r)
     memset(r, 0, sizeof *r);
 }
 
-/* Reads one word at *at, quoted as by har_text_add_shell(). */
-static bool read_word(const char **at, struct har_text *word)
-{
-    bool quoted = false;
-    for (; **at != '\0' && (quoted || **at != ' '); (*at)++) {
-        if (**at == '\'') {
-            quoted = !quoted;
-        } else if (**at == '\\' && !quoted) {
-            (*at)++;
-            if (**at == '\0') {
-                return false;
-            }
-            har_text_add_bytes(word, *at, 1);
-        } else {
-            har_text_add_bytes(word, *at, 1);
-        }
-    }
-    return !quoted && !word->failed;
-}
-
-bool har_replay_split(const char *line, struct har_args *out)
-{
-    const char *at = line;
-    while (*at != '\0') {
-        struct har_text word = {0};
-        const bool ok = read_word(&at, &word);
-        if (ok) {
-            har_args_add(out, har_text_get(&word));
-        }
-        har_text_fini(&word);
-        if (!ok) {
-            return false;
-        }
-        at += *at == ' ';
-    }
-    return out->count > 0 && !out->failed;
-}
-
 /* ---- finding ---- */
 
 struct finding {
@@ -98,7 +60,7 @@ static void take_row(void *context, int columns, char **v)
     run->ending = strdup(v[4] != NULL ? v[4] : "");
     run->seconds = v[5] != NULL ? strtod(v[5], NULL) : 0.0;
     f->failed = run->key == NULL || run->role == NULL || run->recipe == NULL ||
-                run->ending == NULL || v[6] == NULL || !har_replay_split(v[6], &run->args);
+                run->ending == NULL || v[6] == NULL || !har_args_split(v[6], &run->args);
 }
 
 /* The condition that names the run: an id, a key or a key with a role. */

@@ -57,9 +57,6 @@ HAR_CHECKED enum har_status har_replay_do(const struct har_options *options, con
                                           struct har_replay *out, struct har_error *error);
 void har_replay_fini(struct har_replay *replay);
 
-/* Splits a line that har_command_line() made back into words. False: it is not such a line. */
-bool har_replay_split(const char *line, struct har_args *out);
-
 /* Where an operation was issued and ran: indices into moments, moment_count when it did not. The
  * host's own accesses run where they are issued. */
 struct har_replay_place {

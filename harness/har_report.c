@@ -50,6 +50,22 @@ static void add_others(const struct har_summary *s, struct har_text *out)
     har_text_add(out, first ? " none\n" : "\n");
 }
 
+/* An oracle of the user is believed as far as it passes healthy runs and kills the planted fault.
+ */
+static void add_external(const struct har_summary *s, struct har_text *out)
+{
+    const struct har_alarms *const a = &s->alarms[ORC_CHECK_external];
+    if (s->external_asked == 0) {
+        return;
+    }
+    har_text_addf(out,
+                  "external oracle: %s the planted fault, false alarms %zu of %zu healthy runs, no "
+                  "verdict in %zu of %zu cases%s\n",
+                  s->external_killed ? "fires on" : "does not fire on", a->fired, a->runs,
+                  s->external_lost, s->external_asked,
+                  s->external_killed && a->fired == 0 && a->runs > 0 ? "" : ": not calibrated");
+}
+
 static void add_unexpected(const struct har_results *r, struct har_text *out)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -128,12 +144,15 @@ static void add_study(const struct har_study *s, bool first_verdict, struct har_
 }
 
 /* One line: whatever compares two tables leaves it out. */
-static void add_time(const struct har_summary *s, struct har_text *out)
+static void add_time(const struct har_results *r, struct har_text *out)
 {
-    har_text_addf(out, "time %.1f s", s->seconds);
+    const struct har_summary *const s = &r->summary;
+    har_text_addf(out, "time %.1f s; mode %s: %zu references, %.1f s of %.1f s of child processes",
+                  s->seconds, r->mode[0] != '\0' ? r->mode : "free", s->references,
+                  s->reference_seconds, s->child_seconds);
     const double mutants = har_spent_per_minute(&s->spent);
     if (!isnan(mutants)) {
-        har_text_addf(out, ", %.0f faults a minute", mutants);
+        har_text_addf(out, "; %.0f faults a minute", mutants);
     }
     if (!isnan(har_spent_percent(&s->spent, HAR_WORK_idle))) {
         har_text_add(out, "; of all cores' time:");
@@ -168,14 +187,12 @@ void har_report_summary(const struct har_results *r, const struct har_study *stu
                   "healthy runs not used for the bounds: %zu, false alarms %zu (rate at most %.1f "
                   "%% at 95 %%)\n",
                   s->healthy_runs, s->false_alarms, 100.0 * s->alarm_interval.high);
+    add_external(s, out);
     add_unexpected(r, out);
     if (r->controls[0] != '\0') {
         har_text_addf(out, "controls: %s\n", r->controls);
     }
-    har_text_addf(out, "mode %s: %zu references, %.1f s of %.1f s of child processes\n",
-                  r->mode[0] != '\0' ? r->mode : "free", s->references, s->reference_seconds,
-                  s->child_seconds);
-    add_time(s, out);
+    add_time(r, out);
 }
 
 enum har_status har_report_format(const struct har_results *r, const struct har_study *study,

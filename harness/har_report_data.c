@@ -107,6 +107,13 @@ static json_t *summary_json(const struct har_summary *s, bool first_verdict)
     json_object_set_new(o, "false_alarm_rate_high", json_real(s->alarm_interval.high));
     json_object_set_new(o, "median_steps", har_report_number(s->median_steps));
     json_object_set_new(o, "seconds", json_real(s->seconds));
+    if (s->external_asked > 0) {
+        json_object_set_new(
+            o, "external",
+            json_pack("{s:b, s:I, s:I, s:I}", "kills_planted", s->external_killed, "false_alarms",
+                      (json_int_t)s->alarms[ORC_CHECK_external].fired, "no_verdict",
+                      (json_int_t)s->external_lost, "cases", (json_int_t)s->external_asked));
+    }
     add_spent(&s->spent, o);
     json_object_set_new(o, "detected_alone", first_verdict ? json_null() : alone_json(s));
     return o;

@@ -30,10 +30,10 @@ bool har_report_page_built(void)
     return page_size() > 0;
 }
 
-static json_t *details_json(const struct har_result *e)
+static json_t *details_json(const struct har_results *r, const struct har_result *e)
 {
-    const struct mut_fault *const fault = mut_fault_find(e->fault);
-    const struct mut_site_info *const site = fault != NULL ? mut_site_find(fault->site) : NULL;
+    const struct mut_fault *const fault = har_catalogue_find(&r->catalogue, e->fault);
+    const struct mut_site_info *const site = har_catalogue_site(&r->catalogue, fault);
     json_t *const o = json_object();
     if (fault != NULL) {
         json_object_set_new(o, "faulty", json_string(fault->faulty));
@@ -104,7 +104,7 @@ void har_report_page(const struct har_results *r, const struct har_study *study,
     add_member(root, "results", &results);
     add_member(root, "mutation", &mutants);
     for (size_t i = 0; i < r->count; i++) {
-        json_object_set_new(details, r->entries[i].id, details_json(&r->entries[i]));
+        json_object_set_new(details, r->entries[i].id, details_json(r, &r->entries[i]));
     }
     json_object_set_new(root, "details", details);
     json_object_set_new(root, "checks", checks_json());

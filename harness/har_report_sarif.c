@@ -62,8 +62,8 @@ void har_report_sarif(const struct har_results *r, const struct har_study *study
     json_t *const results = json_array();
     for (size_t i = 0; i < r->count; i++) {
         const struct har_result *const e = &r->entries[i];
-        const struct mut_fault *const fault = mut_fault_find(e->fault);
-        const struct mut_site_info *const site = fault != NULL ? mut_site_find(fault->site) : NULL;
+        const struct mut_fault *const fault = har_catalogue_find(&r->catalogue, e->fault);
+        const struct mut_site_info *const site = har_catalogue_site(&r->catalogue, fault);
         if (site != NULL && is_missed(e)) {
             json_array_append_new(results, result_json(e, fault, site, json_array_size(rules)));
             json_array_append_new(rules, rule_json(e, fault));

@@ -80,13 +80,23 @@ static json_t *tests_json(void)
     return json_pack("{s:{s:o}}", "checks", "tests", tests);
 }
 
+/* As highlighters call it, by the file's name. */
+static const char *language_of(const char *path)
+{
+    const char *const dot = strrchr(path, '.');
+    return dot == NULL                      ? "plaintext"
+           : strcmp(dot, ".py") == 0        ? "python"
+           : strstr(".c.cu.h", dot) != NULL ? "c"
+                                            : dot + 1;
+}
+
 /* The file's member, made on first use. */
 static json_t *file_json(json_t *files, const char *path)
 {
     json_t *file = json_object_get(files, path);
     if (file == NULL) {
         char *const text = har_source_read(path);
-        file = json_pack("{s:s, s:o, s:[]}", "language", "c", "source",
+        file = json_pack("{s:s, s:o, s:[]}", "language", language_of(path), "source",
                          text != NULL ? json_string(text) : json_string(""), "mutants");
         json_object_set_new(files, path, file);
         free(text);
@@ -101,8 +111,8 @@ void har_report_stryker(const struct har_results *r, const struct har_study *stu
     json_t *const files = json_object();
     for (size_t i = 0; i < r->count; i++) {
         const struct har_result *const e = &r->entries[i];
-        const struct mut_fault *const fault = mut_fault_find(e->fault);
-        const struct mut_site_info *const site = fault != NULL ? mut_site_find(fault->site) : NULL;
+        const struct mut_fault *const fault = har_catalogue_find(&r->catalogue, e->fault);
+        const struct mut_site_info *const site = har_catalogue_site(&r->catalogue, fault);
         if (site == NULL) {
             continue; /* a fault of another version's catalogue has no place in these sources */
         }

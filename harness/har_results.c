@@ -270,6 +270,16 @@ static void load_check_alarms(void *context, int columns, char **v)
     }
 }
 
+/* Columns: cases, without verdict, whether it fired on the planted fault. */
+static void load_external(void *context, int columns, char **v)
+{
+    struct har_summary *const s = context;
+    (void)columns;
+    s->external_asked = (size_t)whole(v[0]);
+    s->external_lost = (size_t)whole(v[1]);
+    s->external_killed = whole(v[2]) != 0;
+}
+
 static void load_role_seconds(void *context, int columns, char **v)
 {
     struct har_summary *const s = context;
@@ -456,6 +466,10 @@ static enum har_status load_facts(har_store *store, struct loading *l, struct ha
         {"SELECT sum(seconds), sum(seconds * (role = 'reference')), sum(role = 'reference') FROM"
          " runs",
          load_child_seconds, &r->summary},
+        {"SELECT count(*), sum(NOT applicable), max(fired AND kind = 'planted') FROM verdicts JOIN"
+         " cases ON case_key = key WHERE check_name = 'external' AND (applicable OR "
+         "verdicts.detail <> '')",
+         load_external, &r->summary},
         {"SELECT sum(seconds) FROM session", load_seconds, &r->summary},
         {"SELECT entry, json FROM curve JOIN cases ON case_key = key WHERE kind = 'fault' ORDER BY"
          " seed DESC",
@@ -486,6 +500,21 @@ static enum har_status load_facts(har_store *store, struct loading *l, struct ha
                                    : status;
 }
 
+/* What a trainer of the user published; nothing is stored for the built-in one. */
+enum har_status har_results_catalogue(har_store *store, struct har_catalogue *out,
+                                      struct har_error *error)
+{
+    char *text = NULL;
+    memset(out, 0, sizeof *out);
+    enum har_status status = har_store_get_text(store, "catalogue", &text, error);
+    if (status == HAR_OK && text != NULL) {
+        status = har_catalogue_parse(text, NULL, "the stored catalogue", out, error);
+        status = status == HAR_EUSAGE ? HAR_EIO : status;
+    }
+    free(text);
+    return status;
+}
+
 enum har_status har_results_load(har_store *store, struct har_results *out, struct har_error *error)
 {
     struct loading l = {.results = out};
@@ -494,6 +523,9 @@ enum har_status har_results_load(har_store *store, struct har_results *out, stru
         out->summary.role_seconds[i] = (double)NAN;
     }
     enum har_status status = load_texts(store, out, error);
+    if (status == HAR_OK) {
+        status = har_results_catalogue(store, &out->catalogue, error);
+    }
     if (status == HAR_OK) {
         status = har_store_query(store,
                                  "SELECT id, fault, number, dose, family, class, expectation,"
@@ -544,6 +576,7 @@ void har_results_fini(struct har_results *r)
         free(r->losses[i].recipe);
         free(r->losses[i].json);
     }
+    har_catalogue_fini(&r->catalogue);
     free(r->losses);
     free(r->entries);
     free(r->oracle);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "har_catalogue.h"
 #include "har_outcome.h"
 #include "har_stats.h"
 #include "har_store.h"
@@ -47,7 +48,7 @@ struct har_oracle_result {
 };
 
 /* What a check may look at: roles of stored runs. */
-#define HAR_INPUTS(X) X(subject) X(reference) X(repeat) X(resumed)
+#define HAR_INPUTS(X) X(subject) X(reference) X(repeat) X(resumed) X(external)
 enum har_input {
 #define HAR_ROW_(name) HAR_INPUT_##name,
     HAR_INPUTS(HAR_ROW_)
@@ -69,6 +70,9 @@ struct har_summary {
     double child_seconds;     /* of all child processes, cached ones included */
     double reference_seconds; /* of these, of the references */
     size_t references;
+    size_t external_asked,
+        external_lost;    /* cases the user's oracle was run on, and without verdict */
+    bool external_killed; /* it fired on the planted fault */
     double role_seconds[HAR_INPUT_COUNT]; /* mean of a run in each role, NaN = none stored */
     double
         median_steps; /* from reached; infinite when beyond the horizon, NaN when nothing counts */
@@ -88,6 +92,7 @@ struct har_losses {
 };
 
 struct har_results {
+    struct har_catalogue catalogue; /* the faults that the campaign knew */
     struct har_losses *losses;
     size_t loss_count;
     struct har_result *entries;
@@ -110,6 +115,9 @@ void har_results_fini(struct har_results *results);
 /* Whether runs stopped at the first verdict: then only `detected` and `first_check` are known of an
  * entry, no other check's steps, and nothing that needs them or whole runs may be reported. */
 bool har_results_first_verdict(const struct har_results *results);
+/* The catalogue of a stored campaign alone. Released by har_catalogue_fini. */
+HAR_CHECKED enum har_status har_results_catalogue(har_store *store, struct har_catalogue *out,
+                                                  struct har_error *error);
 /* Detection rate and interval of one family; n = 0 when none counts. */
 double har_results_family_rate(const struct har_results *results, enum mut_family family,
                                size_t *detected, size_t *n);

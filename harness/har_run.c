@@ -23,20 +23,14 @@ static uint64_t hash_number(uint64_t hash, uint64_t value)
 }
 
 /* Everything that can change a result: programs, recipes with their data, faults, seeds, checks. */
-static uint64_t plan_hash(const struct har_lab *lab)
+static enum har_status plan_hash(const struct har_lab *lab, uint64_t *out, struct har_error *error)
 {
     const struct har_campaign *const c = &lab->campaign;
-    const uint64_t numbers[] = {lab->programs_hash,
-                                (uint64_t)c->repeats,
-                                c->seed,
-                                (uint64_t)c->horizon,
-                                (uint64_t)c->calibration,
-                                (uint64_t)c->false_alarms,
-                                (uint64_t)c->first_verdict,
-                                (uint64_t)c->timeout_factor,
-                                (uint64_t)c->timeout_min_s,
-                                (uint64_t)c->memory_mb,
-                                (uint64_t)c->mode};
+    const uint64_t numbers[] = {
+        lab->programs_hash,         (uint64_t)c->repeats,        c->seed,
+        (uint64_t)c->horizon,       (uint64_t)c->calibration,    (uint64_t)c->false_alarms,
+        (uint64_t)c->first_verdict, (uint64_t)c->timeout_factor, (uint64_t)c->timeout_min_s,
+        (uint64_t)c->memory_mb,     (uint64_t)c->mode,           (uint64_t)c->external_timeout_s};
     uint64_t hash = HAR_HASH_START;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         hash = hash_number(hash, numbers[i]);
@@ -47,6 +41,7 @@ static uint64_t plan_hash(const struct har_lab *lab)
     for (size_t i = 0; i < lab->bench_count; i++) {
         hash = hash_number(hash, lab->benches[i].recipe.inputs_hash);
     }
+    hash = hash_number(hash, lab->catalogue.hash);
     hash = har_hash_string(hash, c->planted != NULL ? c->planted : "");
     for (size_t i = 0; i < lab->plan.count; i++) {
         const struct har_entry *const e = &lab->plan.entries[i];
@@ -56,7 +51,9 @@ static uint64_t plan_hash(const struct har_lab *lab)
         hash = hash_number(hash, (uint64_t)e->variant.schedule * 4 + e->variant.tasks * 2u +
                                      e->variant.lanes);
     }
-    return hash;
+    const enum har_status status = har_user_hash(&c->external, &hash, error);
+    *out = hash;
+    return status;
 }
 
 static void take_peak(void *context, int columns, char **values)
@@ -116,13 +113,16 @@ enum har_status har_run_plan(struct har_lab *lab, bool all, struct har_error *er
         lab->benches[i].used = all;
     }
     if (status == HAR_OK) {
-        status = har_plan_make(&lab->campaign, places, lab->bench_count, &lab->plan, error);
+        status = har_plan_make(&lab->campaign, &lab->catalogue, places, lab->bench_count,
+                               &lab->plan, error);
     }
     if (status == HAR_OK) {
         status = har_select_apply(lab, error);
     }
     if (status == HAR_OK) {
-        lab->plan_hash = plan_hash(lab);
+        status = plan_hash(lab, &lab->plan_hash, error);
+    }
+    if (status == HAR_OK) {
         status = har_select_shard(lab, error);
     }
     for (size_t i = 0; status == HAR_OK && i < lab->plan.count; i++) {
@@ -184,6 +184,7 @@ static void shard_text(const struct har_lab *lab, char *out, size_t size)
 static enum har_status store_texts(struct har_lab *lab, const char *hash, struct har_error *error)
 {
     char *provenance = NULL;
+    char *const catalogue = har_catalogue_text(&lab->catalogue); /* NULL = the built-in one */
     char total[24];
     char shard[32];
     enum har_status status = har_provenance_json(lab, &provenance, error);
@@ -199,10 +200,16 @@ static enum har_status store_texts(struct har_lab *lab, const char *hash, struct
                  {"selection", har_text_get(&lab->selection)},
                  {"stop", lab->campaign.first_verdict ? "first verdict" : ""},
                  {"entry_total", total},
-                 {"shard", shard}};
-    for (size_t i = 0; status == HAR_OK && i < sizeof texts / sizeof texts[0]; i++) {
+                 {"shard", shard},
+                 {"catalogue", catalogue}};
+    const size_t count = sizeof texts / sizeof texts[0] - (catalogue == NULL);
+    if (status == HAR_OK && catalogue == NULL && lab->catalogue.published != NULL) {
+        status = har_fail(error, HAR_EMEMORY, "no memory for the catalogue");
+    }
+    for (size_t i = 0; status == HAR_OK && i < count; i++) {
         status = har_store_put_text(lab->store, texts[i].key, texts[i].value, error);
     }
+    free(catalogue);
     free(provenance);
     return status;
 }
@@ -307,18 +314,16 @@ static enum har_status store_controls(struct har_lab *lab, enum har_status statu
     if (status != HAR_OK) {
         return status;
     }
+    const char *const identity = lab->campaign.trainer.words.count > 0
+                                     ? "a trainer of the user has no production build to compare"
+                                     : "every twin unarmed equals production bit for bit";
     if (lab->plan.count == 0) {
-        return har_store_put_text(lab->store, "controls",
-                                  "passed: every twin unarmed equals production bit for bit; no "
-                                  "fault to run, none planted",
-                                  error);
+        snprintf(text, sizeof text, "passed: %s; no fault to run, none planted", identity);
+        return har_store_put_text(lab->store, "controls", text, error);
     }
     status = har_control_find_planted(lab, &planted, &place, &variant, error);
     if (status == HAR_OK) {
-        snprintf(text, sizeof text,
-                 "passed: every twin unarmed equals production bit for bit, planted fault %s is "
-                 "detected",
-                 planted);
+        snprintf(text, sizeof text, "passed: %s, planted fault %s is detected", identity, planted);
         status = har_store_put_text(lab->store, "controls", text, error);
     }
     return status;
@@ -331,8 +336,10 @@ static void end_stage(struct har_lab *lab, enum har_stage stage)
 
 enum har_status har_run_stages(struct har_lab *lab, bool faults, struct har_error *error)
 {
+    const bool own = lab->campaign.trainer.words.count > 0;
+    const bool reference = lab->campaign.reference != HAR_REFERENCE_none;
     end_stage(lab, HAR_STAGE_plan);
-    enum har_status status = har_control_identity(lab, error);
+    enum har_status status = own ? HAR_OK : har_control_identity(lab, error);
     end_stage(lab, HAR_STAGE_controls);
     if (status == HAR_OK) {
         status = har_calibrate_bounds(lab, error);
@@ -353,7 +360,7 @@ enum har_status har_run_stages(struct har_lab *lab, bool faults, struct har_erro
         status = run_faults(lab, error);
     }
     end_stage(lab, HAR_STAGE_faults);
-    if (status == HAR_OK && faults && lab->plan.count > 0) {
+    if (status == HAR_OK && faults && lab->plan.count > 0 && !own && reference) {
         status = har_selftest_run(lab, error);
     }
     end_stage(lab, HAR_STAGE_selftest);

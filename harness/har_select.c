@@ -60,7 +60,8 @@ static enum har_status ask_git(struct har_lab *lab, const char *log, struct har_
     struct har_command command = {.timeout_s = 60.0};
     struct har_exit end = {0};
     char line[256];
-    char *const root = source_root();
+    const bool own = lab->catalogue.published != NULL; /* its files stand as seen from here */
+    char *const root = own ? strdup(".") : source_root();
     const char *const revision = lab->campaign.changed_since;
     if (root == NULL || revision[0] == '-') {
         free(root);
@@ -73,11 +74,15 @@ static enum har_status ask_git(struct har_lab *lab, const char *log, struct har_
     for (size_t i = 0; words[i] != NULL; i++) {
         har_args_add(&command.args, words[i]);
     }
-    for (size_t i = 0; i < mut_site_count(); i++) {
+    for (size_t i = 0; i < har_catalogue_count(&lab->catalogue); i++) {
+        const struct mut_site_info *const site =
+            har_catalogue_site(&lab->catalogue, har_catalogue_at(&lab->catalogue, i));
         char catalogue[PATH_MAX];
-        catalogue_of(mut_site_at(i)->file, catalogue, sizeof catalogue);
-        har_args_add(&command.args, mut_site_at(i)->file);
-        har_args_add(&command.args, catalogue);
+        if (site != NULL) {
+            catalogue_of(site->file, catalogue, sizeof catalogue);
+            har_args_add(&command.args, site->file);
+            har_args_add(&command.args, catalogue);
+        }
     }
     command.log_path = strdup(log);
     enum har_status status = har_pool_run_one(&lab->pool, &command, &end, error);
@@ -102,10 +107,10 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-static bool changed(const char *list, const struct mut_fault *fault)
+static bool changed(const struct har_lab *lab, const char *list, const struct mut_fault *fault)
 {
     char catalogue[PATH_MAX];
-    const struct mut_site_info *const site = mut_site_find(fault->site);
+    const struct mut_site_info *const site = har_catalogue_site(&lab->catalogue, fault);
     if (site == NULL) {
         return true;
     }
@@ -134,7 +139,7 @@ static enum har_status keep_changed(struct har_lab *lab, struct har_error *error
     }
     const size_t before = lab->plan.count;
     for (size_t i = lab->plan.count; status == HAR_OK && i-- > 0;) {
-        if (!changed(har_text_get(&list), lab->plan.entries[i].fault)) {
+        if (!changed(lab, har_text_get(&list), lab->plan.entries[i].fault)) {
             drop(&lab->plan, i);
         }
     }

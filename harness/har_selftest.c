@@ -209,7 +209,7 @@ static enum har_status make_plain(struct har_lab *lab, const struct har_bench *b
     if (weights_path == NULL) {
         return har_fail(error, HAR_EMEMORY, "no memory for a path");
     }
-    har_lab_train_args(bench, &train, &command.args);
+    har_lab_train_args(lab, bench, &train, &command.args);
     enum har_status status = har_pool_run_one(&lab->pool, &command, &end, error);
     lab->spent.work_s[HAR_WORK_trainer] += end.processor_s;
     if (status == HAR_OK && end.end != HAR_END_done) {
@@ -248,10 +248,10 @@ static enum har_status add_stored(struct har_lab *lab, struct replay *r, const c
     char *reference = NULL;
     enum har_status status = load_reference(lab, r, error);
     if (status == HAR_OK &&
-        (asprintf(&subject, "%s/runs/planted-%s-%s-%" PRIu64 "/subject.jsonl.zst", lab->out,
-                  planted, r->bench->recipe.name, lab->campaign.seed) < 0 ||
-         asprintf(&reference, "%s/runs/planted-%s-%s-%" PRIu64 "/reference.jsonl.zst", lab->out,
-                  planted, r->bench->recipe.name, lab->campaign.seed) < 0)) {
+        (asprintf(&subject, "%s/runs/planted-%s-%s-%" PRIu64 "/subject%s", lab->out, planted,
+                  r->bench->recipe.name, lab->campaign.seed, r->bench->suffix) < 0 ||
+         asprintf(&reference, "%s/runs/planted-%s-%s-%" PRIu64 "/reference%s", lab->out, planted,
+                  r->bench->recipe.name, lab->campaign.seed, r->bench->suffix) < 0)) {
         status = har_fail(error, HAR_EMEMORY, "no memory for a path");
     }
     if (status == HAR_OK) {

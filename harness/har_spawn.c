@@ -49,6 +49,7 @@ void har_command_fini(struct har_command *command)
 {
     har_args_fini(&command->args);
     free(command->log_path);
+    free(command->answer_path);
     memset(command, 0, sizeof *command);
 }
 
@@ -117,11 +118,11 @@ static void limit_child(const struct har_command *command)
     }
 }
 
-static bool redirect(int out)
+static bool redirect(int out, int messages)
 {
     /* From 3 on: where the harness itself has no standard output, open() may give its number. */
     const int in = fcntl(open("/dev/null", O_RDONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, 3);
-    return in >= 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0;
+    return in >= 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(messages, 2) >= 0;
 }
 
 /* What a child is started with. */
@@ -129,7 +130,7 @@ struct start {
     const struct har_command *command;
     char **environment;
     pid_t parent;
-    int log_fd;
+    int out_fd, log_fd; /* standard output and error */
 };
 
 /* Becomes the program, or says why not and ends. A harness that is killed takes its children along:
@@ -143,7 +144,7 @@ static _Noreturn void become(const struct start *start, int report_fd)
     }
     errno = 0;
     if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == start->parent &&
-        redirect(start->log_fd) && sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
+        redirect(start->out_fd, start->log_fd) && sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
         char **const words = start->command->args.items;
         limit_child(start->command);
         execve(words[0], words, start->environment);
@@ -181,6 +182,26 @@ static int spawn_process(const struct start *start, pid_t *pid)
     return cause;
 }
 
+static enum har_status open_logs(const struct har_command *command, struct har_child *out,
+                                 struct har_error *error)
+{
+    memset(&out->answer, 0, sizeof out->answer);
+    enum har_status status = har_log_open(command->log_path, &out->log, error);
+    if (status == HAR_OK && command->answer_path != NULL) {
+        status = har_log_open(command->answer_path, &out->answer, error);
+        if (status != HAR_OK) {
+            har_log_close(&out->log);
+        }
+    }
+    return status;
+}
+
+static void close_logs(struct har_child *child)
+{
+    har_log_close(&child->log);
+    har_log_close(&child->answer);
+}
+
 enum har_status har_child_start(const struct har_command *command, struct har_child *out,
                                 struct har_error *error)
 {
@@ -188,18 +209,24 @@ enum har_status har_child_start(const struct har_command *command, struct har_ch
     if (command->args.failed || command->args.count == 0) {
         return har_fail(error, HAR_EMEMORY, "no memory for a command line");
     }
-    const enum har_status status = har_log_open(command->log_path, &out->log, error);
+    const enum har_status status = open_logs(command, out, error);
     if (status != HAR_OK) {
         return status;
     }
     har_sweep_mark(out->mark);
     char **const environment = har_sweep_environment(out->mark);
-    const struct start start = {command, environment, getpid(), out->log.write_fd};
+    const struct start start = {.command = command,
+                                .environment = environment,
+                                .parent = getpid(),
+                                .out_fd = out->answer.write_fd > 0 ? out->answer.write_fd
+                                                                   : out->log.write_fd,
+                                .log_fd = out->log.write_fd};
     const int result = environment != NULL ? spawn_process(&start, &pid) : ENOMEM;
     free(environment);
     har_log_close_writer(&out->log);
+    har_log_close_writer(&out->answer);
     if (result != 0) {
-        har_log_close(&out->log);
+        close_logs(out);
         return har_fail(error, HAR_EIO, "%s: cannot be started: %s", command->args.items[0],
                         strerror(result));
     }
@@ -213,6 +240,12 @@ enum har_status har_child_start(const struct har_command *command, struct har_ch
 static double seconds_of(struct timeval time)
 {
     return (double)time.tv_sec + (double)time.tv_usec * 1e-6;
+}
+
+void har_child_drain(struct har_child *child)
+{
+    har_log_drain(&child->log);
+    har_log_drain(&child->answer);
 }
 
 bool har_child_reap(struct har_child *child, struct har_exit *out)
@@ -236,7 +269,7 @@ bool har_child_reap(struct har_child *child, struct har_exit *out)
     out->processor_s = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
     out->peak_kb = usage.ru_maxrss;
     har_sweep_orphans(child->mark);
-    har_log_close(&child->log);
+    close_logs(child);
     child->pid = 0;
     return true;
 }
@@ -254,7 +287,7 @@ void har_child_stop(struct har_child *child)
         har_child_kill(child);
         while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR) {
         }
-        har_log_close(&child->log);
+        close_logs(child);
         child->pid = 0;
     }
 }

@@ -35,7 +35,9 @@ bool har_end_find(const char *name, enum har_end *out);
 
 struct har_command {
     struct har_args args;
-    char *log_path;   /* stdout and stderr go here, up to a size (har_log.h); owned */
+    char *log_path; /* stdout and stderr go here, up to a size (har_log.h); owned */
+    char
+        *answer_path; /* stdout goes here instead, bounded like a log; NULL = into the log; owned */
     double timeout_s; /* > 0 */
     int memory_mb;    /* limit of private memory, 0 = none */
 };
@@ -59,7 +61,7 @@ struct har_child {
     pid_t pid;                    /* 0 = none; also its process group */
     double started_s, deadline_s; /* monotonic clock */
     bool timed_out;
-    struct har_log log; /* to be drained while the child runs */
+    struct har_log log, answer; /* to be drained while the child runs */
     char mark[HAR_SWEEP_MARK_SIZE];
 };
 
@@ -70,6 +72,8 @@ HAR_CHECKED enum har_status har_child_start(const struct har_command *command,
 /* Whether the child has ended; then its group and what left the group is killed, it is reaped and
  * *out is filled. */
 bool har_child_reap(struct har_child *child, struct har_exit *out);
+/* Takes what the child has printed so far without waiting. */
+void har_child_drain(struct har_child *child);
 /* Kills the child's process group; har_child_reap() must still be called. */
 void har_child_kill(struct har_child *child);
 /* Kills, waits, closes the log; what left the group stays for har_sweep_orphans(). */

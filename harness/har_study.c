@@ -123,6 +123,9 @@ static void set_costs(const struct har_summary *summary, struct har_cover_cost *
         case ORC_CHECK_resume:
             cost->inputs[c] = subject | 1u << HAR_INPUT_resumed;
             break;
+        case ORC_CHECK_external: /* it is given all, and looks at what it likes */
+            cost->inputs[c] = subject | 1u << HAR_INPUT_reference | 1u << HAR_INPUT_external;
+            break;
         default:
             cost->inputs[c] = subject | 1u << HAR_INPUT_reference;
         }
@@ -181,14 +184,15 @@ static void study_rates(struct har_study *s)
     }
 }
 
-static struct har_study_dose *dose_of(struct har_study *s, const struct har_result *e)
+static struct har_study_dose *dose_of(const struct har_results *r, struct har_study *s,
+                                      const struct har_result *e)
 {
     for (size_t i = 0; i < s->dose_count; i++) {
         if (strcmp(s->doses[i].fault, e->fault) == 0) {
             return &s->doses[i];
         }
     }
-    const struct mut_fault *const fault = mut_fault_find(e->fault);
+    const struct mut_fault *const fault = har_catalogue_find(&r->catalogue, e->fault);
     struct har_study_dose *const d = &s->doses[s->dose_count++];
     d->fault = e->fault;
     d->unit = fault != NULL && fault->dose.unit != NULL ? fault->dose.unit : "";
@@ -208,7 +212,7 @@ static bool study_doses(const struct har_results *r, struct har_study *s)
         if (!(e->dose > 0.0) || e->tried == 0) {
             continue;
         }
-        struct har_study_dose *const d = dose_of(s, e);
+        struct har_study_dose *const d = dose_of(r, s, e);
         if (d->count < HAR_STUDY_DOSES_MAX) {
             d->points[d->count] = (struct har_dose_point){e->dose, e->detected_repeats, e->tried};
             d->loss_only[d->count++] =

@@ -279,6 +279,46 @@ void har_args_addf(struct har_args *args, const char *format, ...)
     }
 }
 
+/* Reads one word at *at; false when it does not end. */
+static bool read_word(const char **at, struct har_text *word)
+{
+    char quote = '\0';
+    for (; **at != '\0' && (quote != '\0' || strchr(" \t\n", **at) == NULL); (*at)++) {
+        if (**at == quote) {
+            quote = '\0';
+        } else if (quote == '\0' && (**at == '\'' || **at == '"')) {
+            quote = **at;
+        } else if (**at == '\\' && quote != '\'') {
+            (*at)++;
+            if (**at == '\0') {
+                return false;
+            }
+            har_text_add_bytes(word, *at, 1);
+        } else {
+            har_text_add_bytes(word, *at, 1);
+        }
+    }
+    return quote == '\0' && !word->failed;
+}
+
+bool har_args_split(const char *line, struct har_args *out)
+{
+    const char *at = line + strspn(line, " \t\n");
+    while (*at != '\0') {
+        struct har_text word = {0};
+        const bool ok = read_word(&at, &word);
+        if (ok) {
+            har_args_add(out, har_text_get(&word));
+        }
+        har_text_fini(&word);
+        if (!ok) {
+            return false;
+        }
+        at += strspn(at, " \t\n");
+    }
+    return out->count > 0 && !out->failed;
+}
+
 bool har_text_matches(const char *pattern, const char *string)
 {
     return fnmatch(pattern, string, 0) == 0;

@@ -52,6 +52,9 @@ void har_args_fini(struct har_args *args);
 void har_args_add(struct har_args *args, const char *string);
 void har_args_addf(struct har_args *args, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds the words of a line as /bin/sh splits them, quotes and backslashes understood, nothing
+ * expanded; false when a quote stays open, no word is there or memory runs out. */
+bool har_args_split(const char *line, struct har_args *out);
 
 /* Whether `string` matches one of the blank, comma or pipe free glob patterns. */
 bool har_text_matches(const char *pattern, const char *string);

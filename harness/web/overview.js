@@ -178,11 +178,19 @@ function lossAlarms(a) {
       a.methods.map((m) => [m.text, `${m.detected} of ${a.faulty_runs}`, interval(m.interval), number(m.median_steps), `${m.false_alarms} of ${a.healthy_runs}`, interval(m.false_alarm_interval)]), "Alarms on the loss"));
 }
 
+/** What became of the user's own oracle on what any oracle must get right. */
+function external({ results: { summary: { external: e }, statistics } }) {
+  const healthy = statistics.false_alarms.checks.external;
+  const sound = e.kills_planted && e.false_alarms === 0 && healthy.runs > 0;
+  return `The external oracle ${e.kills_planted ? "fires" : "does not fire"} on the planted fault, raises ${e.false_alarms} false alarms in ${healthy.runs} healthy runs and gives no verdict in ${e.no_verdict} of ${e.cases} cases${sound ? "" : ": it is not calibrated"}.`;
+}
+
 export function alarms({ results }) {
   const a = results.statistics.false_alarms;
   return section("alarms", "How often it cries wolf",
     h("p", {}, `${a.false_alarms} of ${a.runs} healthy runs that no bound was made of raised any alarm over their whole length: at most ${percent(a.interval[1])} at 95 %. Few runs give a wide bound; faultline null with more --false-alarms narrows it.`),
     table([["check"], ["healthy runs", true], ["alarms", true], ["exact 95 % interval", true]], Object.entries(a.checks).filter(([, c]) => c.runs > 0).map(([name, c]) => [name, String(c.runs), String(c.false_alarms), interval(c.interval)]), "False alarms by check"),
+    results.summary.external && h("p", {}, external({ results })),
     lossAlarms(results.statistics.loss_alarms),
     results.oracle_faults.length > 0 && h("h3", {}, "Faults of the oracle itself"),
     results.oracle_faults.length > 0 && h("p", {}, `${results.oracle_faults.filter((f) => f.killed).length} of ${results.oracle_faults.length} seeded faults of the comparator are noticed by its own calibration. They never count in the rate.`),

@@ -48,7 +48,8 @@ struct orc_error {
     X(invariants, BOUND, "finite values, first loss near ln(vocab), token conservation")           \
     X(loss_only, BOUND, "training loss alone against the reference")                               \
     X(band, EXACT, "training loss alone within the fixed 0.2 % of the reference (case study)")     \
-    X(curve, BOUND, "training loss within the band of healthy seeds; no reference")
+    X(curve, BOUND, "training loss within the band of healthy seeds; no reference")                \
+    X(external, EXACT, "what an oracle outside this library says of the traces")
 
 enum orc_check_id {
 #define ORC_ROW_(name, kind, text) ORC_CHECK_##name,
@@ -84,11 +85,14 @@ int orc_trace_first_difference(const orc_trace *a, const orc_trace *b, const cha
 
 /* Everything known about one run that is to be judged. Members may be NULL: the checks that need
  * them are then not applicable (never "passed"). */
+struct orc_verdict;
 struct orc_case {
     const orc_trace *subject;   /* the run under judgement */
     const orc_trace *reference; /* second stack, same recipe and seed; may follow the subject */
     const orc_trace *repeat;    /* subject's stack again: other schedule, threads, driver */
     const orc_trace *resumed;   /* subject's stack resumed from subject's checkpoint */
+    /* what an oracle outside said of these traces: fired, step, compared, detail */
+    const struct orc_verdict *external;
 };
 
 struct orc_verdict {

@@ -66,6 +66,18 @@ static const struct bad_campaign bad_campaigns[] = {
     {"name: x\nrecipes: [a.yaml]\ncalibration: 1\n", {"calibration", NULL, NULL}},
     {"name: x\nrecipes: [a.yaml]\nmode: lock\n", {"mode", "lock", "free, lockstep"}},
     {"name: x\nrecipes: [a.yaml]\nplanted: no.fault\n", {"planted", "no.fault", NULL}},
+    {"name: x\nrecipes: [a.yaml]\nexternal: no-such-oracle --strict\n",
+     {"external", "no-such-oracle", NULL}},
+    {"name: x\nrecipes: [a.yaml]\nexternal: \"'open\"\n", {"external", "no command", NULL}},
+    {"name: x\nrecipes: [a.yaml]\nchecks: [external]\n", {"external", "needs a command", NULL}},
+    {"name: x\nrecipes: [a.yaml]\ntrainer: no-such-trainer\nhorizon: 3\n",
+     {"trainer", "no-such-trainer", NULL}},
+    {"name: x\nrecipes: [a.yaml]\nreference: no-such-trainer\n",
+     {"reference", "no-such-trainer", NULL}},
+    {"name: x\nrecipes: [a.yaml]\ntrainer: sh\n", {"horizon", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nmode: lockstep\nreference: none\n", {"lockstep", NULL, NULL}},
+    {"name: x\nrecipes: [a.yaml]\nexternal: sh\nexternal_timeout: 0\n",
+     {"external_timeout", NULL, NULL}},
 };
 
 Test(har_campaign, every_mistake_is_named)
@@ -97,6 +109,35 @@ Test(har_campaign, a_missing_file_is_named)
 static const char whole[] = "name: x\nrecipes: [a.yaml, /b.yaml]\nfaults: ['adamw_*']\nrepeats: 4\n"
                             "seed: 7\ndoses: [largest]\nfamilies: [stream, host]\n"
                             "schedules: [{family: stream, schedule: lazy}]\n";
+
+Test(har_campaign, own_commands_say_who_makes_the_reference)
+{
+    static const struct {
+        const char *text;
+        enum har_reference_kind reference;
+        bool own;
+    } rows[] = {
+        {"", HAR_REFERENCE_faultline, false},
+        {"reference: none\n", HAR_REFERENCE_none, false},
+        {"reference: sh second\n", HAR_REFERENCE_command, false},
+        {"trainer: sh mine\nhorizon: 3\n", HAR_REFERENCE_none, true},
+        {"trainer: sh mine\nhorizon: 3\nreference: sh second\n", HAR_REFERENCE_command, true},
+        {"trainer: sh mine\nreference: faultline-ref\nplanted: mine.too\n", HAR_REFERENCE_faultline,
+         false},
+    };
+    const struct har_options options = no_options();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[256];
+        struct har_campaign c;
+        struct har_error error = {{0}};
+        snprintf(text, sizeof text, "name: x\nrecipes: [a.yaml]\n%s", rows[i].text);
+        cr_assert_eq(load(text, &options, &c, &error), HAR_OK, "%s: %s", rows[i].text, error.text);
+        cr_expect_eq(c.reference, rows[i].reference, "%s", rows[i].text);
+        cr_expect_eq(har_campaign_is_own(&c), rows[i].own, "%s", rows[i].text);
+        cr_expect_eq(c.second.words.count, rows[i].reference == HAR_REFERENCE_command ? 2 : 0);
+        har_campaign_fini(&c);
+    }
+}
 
 Test(har_campaign, values_arrive_and_paths_are_relative_to_the_file)
 {

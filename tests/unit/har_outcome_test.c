@@ -125,6 +125,38 @@ Test(har_outcome, a_trace_without_its_end_gives_no_verdict_unless_a_check_fired)
     cr_expect_eq(decision.outcome, HAR_OUTCOME_detected);
 }
 
+Test(har_outcome, an_oracle_without_verdict_makes_no_miss_and_takes_no_credit)
+{
+    static const struct {
+        int reached, infected, fired_step;
+        enum har_outcome expected;
+    } lost[] = {{1, 2, 0, HAR_OUTCOME_no_verdict},
+                {1, 0, 0, HAR_OUTCOME_no_verdict}, /* also a healthy run */
+                {-1, 0, 0, HAR_OUTCOME_not_reached},
+                {1, 2, 3, HAR_OUTCOME_detected}};
+    for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
+        struct har_decision decision;
+        struct har_facts facts = {.judged = true,
+                                  .reach_known = true,
+                                  .reached = lost[i].reached,
+                                  .infected = lost[i].infected,
+                                  .external_lost = true,
+                                  .ends = {DONE, DONE, [HAR_ROLE_external] = HAR_END_no_verdict}};
+        memset(facts.enabled, 1, sizeof facts.enabled);
+        snprintf(facts.verdicts[ORC_CHECK_external].detail, sizeof facts.verdicts[0].detail,
+                 "it never came back");
+        if (lost[i].fired_step > 0) {
+            facts.verdicts[ORC_CHECK_loss] =
+                (struct orc_verdict){.applicable = true, .fired = true, .step = lost[i].fired_step};
+        }
+        har_outcome_decide(&facts, &decision);
+        cr_expect_eq(decision.outcome, lost[i].expected, "%zu: %s", i,
+                     har_outcome_name(decision.outcome));
+        cr_expect_eq(strstr(decision.detail, "it never came back") != NULL,
+                     lost[i].expected == HAR_OUTCOME_no_verdict, "%s", decision.detail);
+    }
+}
+
 static struct har_facts two_checks(int first_step, int second_step)
 {
     struct har_facts facts = {.judged = true,

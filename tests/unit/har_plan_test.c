@@ -6,6 +6,8 @@
 
 #include "har_plan.h"
 
+static const struct har_catalogue registry; /* the built-in one */
+
 static const char *const plain_features[] = {"packed", "accum", "clipped"};
 static const char *const tied_features[] = {"packed", "tied"};
 
@@ -118,7 +120,8 @@ Test(har_plan, a_dose_fault_appears_once_per_dose)
     const struct har_campaign campaign = campaign_of(&pattern, 1);
     struct har_plan plan;
     struct har_error error = {{0}};
-    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_OK, "%s", error.text);
+    cr_assert_eq(har_plan_make(&campaign, &registry, places, PLACES, &plan, &error), HAR_OK, "%s",
+                 error.text);
     cr_assert_eq(plan.count, 2);
     for (size_t i = 0; i < plan.count; i++) {
         const char *const colon = strchr(plan.entries[i].id, ':');
@@ -140,7 +143,8 @@ Test(har_plan, a_pattern_with_a_dose_selects_that_dose)
     const struct har_campaign campaign = campaign_of(&pattern, 1);
     struct har_plan plan;
     struct har_error error = {{0}};
-    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_OK, "%s", error.text);
+    cr_assert_eq(har_plan_make(&campaign, &registry, places, PLACES, &plan, &error), HAR_OK, "%s",
+                 error.text);
     cr_assert_eq(plan.count, 1);
     cr_expect_str_eq(plan.entries[0].id, pattern);
     har_plan_fini(&plan);
@@ -153,7 +157,7 @@ Test(har_plan, every_fault_of_the_catalogue_stands_in_a_full_plan_in_order)
     const struct har_campaign campaign = campaign_of(&pattern, 1);
     struct har_plan plan;
     struct har_error error = {{0}};
-    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_OK);
+    cr_assert_eq(har_plan_make(&campaign, &registry, places, PLACES, &plan, &error), HAR_OK);
     cr_assert_geq(plan.count, mut_fault_count());
     for (size_t i = 0; i + 1 < plan.count; i++) {
         cr_expect_leq(plan.entries[i].fault->family, plan.entries[i + 1].fault->family);
@@ -172,7 +176,7 @@ Test(har_plan, an_unknown_fault_is_named)
     const struct har_campaign campaign = campaign_of(&pattern, 1);
     struct har_plan plan;
     struct har_error error = {{0}};
-    cr_assert_eq(har_plan_make(&campaign, places, PLACES, &plan, &error), HAR_EUSAGE);
+    cr_assert_eq(har_plan_make(&campaign, &registry, places, PLACES, &plan, &error), HAR_EUSAGE);
     cr_expect_not_null(strstr(error.text, "no_such.fault"), "%s", error.text);
     free(pattern);
 }

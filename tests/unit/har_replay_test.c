@@ -17,7 +17,7 @@ Test(har_replay, a_command_line_is_split_into_the_words_it_was_made_of)
         har_args_add(&command.args, words[i]);
     }
     char *line = har_command_line(&command);
-    cr_assert(har_replay_split(line, &back), "%s", line);
+    cr_assert(har_args_split(line, &back), "%s", line);
     cr_assert_eq(back.count, WORDS, "%zu words from: %s", back.count, line);
     for (size_t i = 0; i < WORDS; i++) {
         cr_expect_str_eq(back.items[i], words[i]);
@@ -32,7 +32,7 @@ Test(har_replay, a_line_that_is_no_command_is_refused)
     static const char *const lines[] = {"", "'open", "ends with \\"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct har_args args = {0};
-        cr_expect_not(har_replay_split(lines[i], &args), "%s", lines[i]);
+        cr_expect_not(har_args_split(lines[i], &args), "%s", lines[i]);
         har_args_fini(&args);
     }
 }

@@ -166,6 +166,40 @@ Test(har_spawn, output_goes_to_the_log_and_quoting_reads_back)
     cr_expect_str_eq(text, "out\nerr or\n");
 }
 
+Test(har_spawn, an_answer_is_kept_apart_from_messages_and_bounded)
+{
+    char path[2][32] = {"/tmp/har_spawn_XXXXXX", "/tmp/har_spawn_XXXXXX"};
+    char text[2][64] = {"", ""};
+    struct har_command command = shell("echo out; echo message >&2; echo end");
+    for (int i = 0; i < 2; i++) {
+        close(mkstemp(path[i]));
+    }
+    command.log_path = strdup(path[0]);
+    command.answer_path = strdup(path[1]);
+    cr_expect_eq(run(&command).end, HAR_END_done);
+    for (int i = 0; i < 2; i++) {
+        FILE *const file = fopen(path[i], "r");
+        cr_assert_gt(fread(text[i], 1, sizeof text[i] - 1, file), 0);
+        fclose(file);
+    }
+    cr_expect_str_eq(text[0], "message\n");
+    cr_expect_str_eq(text[1], "out\nend\n");
+
+    command = shell("yes >&2 & exec yes");
+    command.timeout_s = 0.5;
+    command.log_path = strdup(path[0]);
+    command.answer_path = strdup(path[1]);
+    cr_expect_eq(run(&command).end, HAR_END_timed_out);
+    for (int i = 0; i < 2; i++) {
+        FILE *const file = fopen(path[i], "r");
+        fseek(file, 0, SEEK_END);
+        cr_expect_gt(ftell(file), 1000);
+        cr_expect_lt(ftell(file), HAR_LOG_BYTES_MAX + 2 * HAR_LOG_TAIL);
+        fclose(file);
+        unlink(path[i]);
+    }
+}
+
 /* Runs a script that prints the number of a process it leaves behind; whether that one is gone. */
 static void expect_nothing_left(const char *script, double timeout_s, enum har_end end)
 {

@@ -1,5 +1,5 @@
 # The harness by module.
 foreach(name fuzz stats stat_survival stat_cover stat_alarm study outcome plan campaign spawn store report gate replay
-             compare)
+             compare external catalogue)
     fl_unit_test(har_${name}_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/har_${name}_test.c LIBS har)
 endforeach()

@@ -22,10 +22,18 @@ static struct judged judge(const struct synth *subject, const orc_bounds *bounds
     healthy.oom = subject->oom;
     struct synth late = healthy;
     late.first_step = 4;
+    const bool alarm = subject->plant == SYNTH_external;
+    const bool empty = subject->steps < 0;
+    const struct orc_verdict said = {.applicable = !empty,
+                                     .compared = empty ? 0 : SYNTH_STEPS,
+                                     .fired = alarm,
+                                     .step = alarm ? SYNTH_PLANT_STEP : 0,
+                                     .detail = "said so"};
     struct orc_case c = {.subject = synth_trace(subject),
                          .reference = synth_trace(&reference),
                          .repeat = synth_trace(&healthy),
-                         .resumed = synth_trace(&late)};
+                         .resumed = synth_trace(&late),
+                         .external = &said};
     cr_assert_eq(orc_judge(&c, bounds, out.verdicts, &error), ORC_OK, "%s", error.text);
     orc_trace_free((orc_trace *)c.subject);
     orc_trace_free((orc_trace *)c.reference);
@@ -113,6 +121,7 @@ static const struct {
     {SYNTH_sketches_empty, ORC_CHECK_state, 1},
     {SYNTH_sketches_absent, ORC_CHECK_activations, 1},
     {SYNTH_sketches_absent, ORC_CHECK_state, 1},
+    {SYNTH_external, ORC_CHECK_external, SYNTH_PLANT_STEP},
 };
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
 
@@ -209,7 +218,8 @@ Test(judge, one_difference_is_one_alarm)
                  {SYNTH_text, ORC_CHECK_text},
                  {SYNTH_tokens, ORC_CHECK_tokens},
                  {SYNTH_order, ORC_CHECK_order},
-                 {SYNTH_race, ORC_CHECK_races}};
+                 {SYNTH_race, ORC_CHECK_races},
+                 {SYNTH_external, ORC_CHECK_external}};
     orc_bounds *bounds = synth_bounds(CALIBRATION_SEED, CALIBRATION_RUNS);
     for (size_t k = 0; k < sizeof alone / sizeof alone[0]; k++) {
         struct synth subject = synth_subject(SEED);
