@@ -5,6 +5,9 @@ set_tests_properties(harness_e2e PROPERTIES LABELS ci TIMEOUT 600)
 add_test(NAME harness_effect COMMAND $<TARGET_FILE:faultline> effect --recipe ${PROJECT_SOURCE_DIR}/corpus/recipes/nano-llama3.yaml --out ${CMAKE_CURRENT_BINARY_DIR}/effect)
 set_tests_properties(harness_effect PROPERTIES LABELS full TIMEOUT 1800
                      PASS_REGULAR_EXPRESSION "template swap over the mean of [0-9]+ other faults")
+# Trainer, second trainer and oracle of a user.
+add_test(NAME harness_own_stack COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/own_stack.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+set_tests_properties(harness_own_stack PROPERTIES LABELS ci TIMEOUT 600)
 add_test(NAME harness_doctor COMMAND $<TARGET_FILE:faultline> doctor)
 set_tests_properties(harness_doctor PROPERTIES LABELS ci TIMEOUT 120)
 add_test(NAME harness_gate COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/gate.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})

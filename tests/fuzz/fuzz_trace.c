@@ -35,7 +35,7 @@ static void check_judges(const orc_trace *trace, const orc_trace *again)
     struct orc_verdict verdicts[ORC_CHECK_COUNT];
     struct orc_error error = {""};
     struct orc_divergence divergence = {.found = false};
-    const struct orc_case c = {trace, again, again, NULL};
+    const struct orc_case c = {.subject = trace, .reference = again, .repeat = again};
     if (orc_judge(&c, NULL, verdicts, &error) == ORC_OK) {
         for (int i = 0; i < ORC_CHECK_COUNT; i++) {
             const struct orc_verdict *const v = &verdicts[i];
