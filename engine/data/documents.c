@@ -65,8 +65,14 @@ static enum eng_status parse_line(const struct eng_line *line, void *context,
 {
     struct eng_documents *const d = context;
     struct eng_error cause = {""};
-    const enum eng_status status =
+    const struct eng_conversation *const chat = &d->conversation;
+    enum eng_status status =
         eng_record_parse(d->format, line->bytes, line->size, &d->conversation, &cause);
+    if (status == ENG_OK) {
+        const struct eng_extras extras = eng_conversation_extras(chat);
+        status = eng_template_accepts(d->template, chat->messages, chat->message_count, &extras,
+                                      &cause);
+    }
     return status == ENG_OK ? ENG_OK : fail_at(line, status, cause.text, error);
 }
 

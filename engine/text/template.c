@@ -84,7 +84,7 @@ char *eng_template_locate(const char *recipe_path, const char *name)
         return path;
     }
     free(path);
-    return asprintf(&path, "corpus/templates/%s.jinja", name) < 0 ? NULL : path;
+    return asprintf(&path, "%s/%s.jinja", ENG_TEMPLATES, name) < 0 ? NULL : path;
 }
 
 void eng_template_close(eng_template *template)
@@ -443,6 +443,14 @@ static enum eng_status check_named(const eng_template *t, const struct chat *cha
         status = require_word(t, words[i].has, words[i].word, error);
     }
     return status;
+}
+
+enum eng_status eng_template_accepts(const eng_template *template,
+                                     const struct eng_message *messages, size_t count,
+                                     const struct eng_extras *extras, struct eng_error *error)
+{
+    const struct chat chat = {messages, count, extras};
+    return check_named(template, &chat, error);
 }
 
 enum eng_status eng_template_render(eng_template *template, const struct eng_message *messages,

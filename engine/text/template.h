@@ -27,6 +27,13 @@ uint64_t eng_template_features(const eng_template *template);
 /* The text that ends an answer; of a file, the eos_token of its configuration, or "". */
 const char *eng_template_end_of_turn(const eng_template *template);
 
+/* Purpose: whether the template's text names what the chat has (see eng_template_render): EINPUT
+ * where it does not. `extras` is not NULL. */
+ENG_CHECKED enum eng_status eng_template_accepts(const eng_template *template,
+                                                 const struct eng_message *messages, size_t count,
+                                                 const struct eng_extras *extras,
+                                                 struct eng_error *error);
+
 /* Purpose: renders a chat whose roles are in order; `extras` may be NULL. Replaces what `out` held.
  * What the chat has and the template's text does not name would be lost and is refused: tools,
  * documents, tool_calls, reasoning_content, messages of a tool. Answers are what
