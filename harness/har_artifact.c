@@ -78,13 +78,22 @@ enum har_status har_artifact_read(const struct har_bench *bench, const char *pat
     return HAR_OK;
 }
 
+/* kept[0] was asked for last; the one that nobody asked for longest makes room. */
+static void keep_first(struct har_lab *lab, size_t from, struct har_kept first)
+{
+    memmove(&lab->kept[1], &lab->kept[0], from * sizeof lab->kept[0]);
+    lab->kept[0] = first;
+}
+
 enum har_status har_artifact_borrow(struct har_lab *lab, const struct har_bench *bench,
                                     const char *path, const orc_trace **out,
                                     struct har_error *error)
 {
+    enum { LAST = HAR_KEPT_TRACES - 1 };
     for (size_t i = 0; i < HAR_KEPT_TRACES; i++) {
         if (lab->kept[i].path != NULL && strcmp(lab->kept[i].path, path) == 0) {
-            *out = lab->kept[i].trace;
+            keep_first(lab, i, lab->kept[i]);
+            *out = lab->kept[0].trace;
             return HAR_OK;
         }
     }
@@ -97,11 +106,9 @@ enum har_status har_artifact_borrow(struct har_lab *lab, const struct har_bench 
         free(fresh.path);
         return status;
     }
-    struct har_kept *const place = &lab->kept[lab->kept_next];
-    lab->kept_next = (lab->kept_next + 1) % HAR_KEPT_TRACES;
-    free(place->path);
-    orc_trace_free(place->trace);
-    *place = fresh;
+    free(lab->kept[LAST].path);
+    orc_trace_free(lab->kept[LAST].trace);
+    keep_first(lab, LAST, fresh);
     *out = fresh.trace;
     return HAR_OK;
 }

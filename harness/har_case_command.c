@@ -27,7 +27,7 @@ static enum har_status train_command(struct har_case *c, enum har_role role,
         .seed = c->seed,
         .schedule_seed = repeat ? c->seed + HAR_SEED_BLOCK : c->seed,
         .variant = repeat ? har_variant_other(c->variant) : c->variant,
-        .threads = repeat ? 2 : 1,
+        .threads = repeat && !c->variant.lanes ? 2 : 1, /* fibers of lanes share badly */
         .steps = c->looking ? HAR_LOOK_STEPS : har_lab_steps(c->lab, c->bench),
         .full = true,
     };

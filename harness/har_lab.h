@@ -62,7 +62,6 @@ struct har_lab {
     double started_s;
     struct har_spent spent; /* of this session */
     struct har_kept kept[HAR_KEPT_TRACES];
-    size_t kept_next; /* the place that is taken next */
 };
 
 /* Opens campaign, programs, recipes, database and children. Released by har_lab_close. */

@@ -6,3 +6,6 @@ endforeach()
 # The trace writer for stacks of a user.
 add_test(NAME faultline_trace_test COMMAND /usr/bin/python3 -B ${CMAKE_CURRENT_LIST_DIR}/faultline_trace_test.py)
 set_tests_properties(faultline_trace_test PROPERTIES LABELS ci TIMEOUT 60)
+fl_unit_test(har_artifact_test
+    SOURCES ${CMAKE_CURRENT_LIST_DIR}/har_artifact_test.c ${CMAKE_CURRENT_LIST_DIR}/orc_check_synth.c
+    LIBS har PkgConfig::ORC_TEST_LIBS m)
