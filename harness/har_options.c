@@ -84,7 +84,7 @@ static const struct row rows[] = {
     {"schedule", 0, TEXT, AT(schedule), ON(replay), "KIND",
      "another schedule than the stored one: fifo, lazy, random, pct, aimed"},
     {"jobs", 'j', COUNT, AT(jobs), ON_RUNS | ON(effect) | ON(fuzz), "N",
-     "child processes at once (one per core)"},
+     "child processes at once (one more than cores)"},
     {"dry-run", 'n', FLAG, AT(dry_run), ON(run), NULL,
      "print plan and time; runs only one healthy run per recipe"},
     {"first-verdict", 0, FLAG, AT(first_verdict), ON(run), NULL,

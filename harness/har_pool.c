@@ -62,7 +62,8 @@ enum har_status har_pool_open(int jobs_at_once, bool progress, struct har_pool *
     if (out->signal_fd < 0) {
         return har_fail(error, HAR_EINTERNAL, "no signal descriptor: %s", strerror(errno));
     }
-    out->jobs_at_once = jobs_at_once > 0 ? jobs_at_once : har_pool_cores();
+    /* One more than cores: this process judges while its children run. */
+    out->jobs_at_once = jobs_at_once > 0 ? jobs_at_once : har_pool_cores() + 1;
     out->progress.enabled = progress && isatty(STDERR_FILENO) == 1;
     return HAR_OK;
 }

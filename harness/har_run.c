@@ -447,7 +447,7 @@ static enum har_status estimate(struct har_lab *lab, double *seconds, struct har
         }
         *seconds += mine_s;
     }
-    *seconds /= lab->pool.jobs_at_once;
+    *seconds /= fmin(lab->pool.jobs_at_once, har_pool_cores());
     return status;
 }
 
