@@ -11,16 +11,7 @@ cd "$work" || exit 1
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 campaign=$source/corpus/campaigns/smoke.yaml
 small=(-c "$campaign" -F 'norm_*' -F 'adamw_mean.*' -F 'model_attention_scale.*' --false-alarms 2 --calibration 8 --quiet)
-checked=0
-failed=0
-
-expect() { # what expected actual
-    checked=$((checked + 1))
-    if [ "$2" != "$3" ]; then
-        echo "FAILED: $1: expected '$2', got '$3'"
-        failed=$((failed + 1))
-    fi
-}
+. "$source/tests/e2e/expect.sh"
 code() { # expected-code words command...: the words stand in what it prints
     local expected=$1 words=$2
     shift 2

@@ -10,35 +10,7 @@ train=$build/engine/faultline-train
 ref=$build/oracles/reference/faultline-ref
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-checked=0
-failed=0
-
-expect() { # what expected actual
-    checked=$((checked + 1))
-    if [ "$2" != "$3" ]; then
-        echo "FAILED: $1: expected '$2', got '$3'"
-        failed=$((failed + 1))
-    fi
-}
-code() { # expected-code words-in-stderr command...
-    local expected=$1 words=$2
-    shift 2
-    "$@" >"$work/stdout" 2>"$work/stderr"
-    expect "exit code of ${*:2}" "$expected" $?
-    if [ -n "$words" ]; then
-        checked=$((checked + 1))
-        grep -q -- "$words" "$work/stderr" || {
-            echo "FAILED: '$words' not said by ${*:2}: $(cat "$work/stderr")"
-            failed=$((failed + 1))
-        }
-    fi
-}
-query() { /usr/bin/python3 -c 'import sqlite3, sys
-print(sqlite3.connect(f"file:{sys.argv[1]}/results.sqlite?mode=ro", uri=True).execute(sys.argv[2]).fetchone()[0])' "$1" "$2"; }
-field() { /usr/bin/python3 -c 'import json, sys
-value = json.load(open(sys.argv[1] + "/results.json"))
-for key in sys.argv[2].split("."): value = value[key]
-print(value)' "$1" "$2"; }
+. "$source/tests/e2e/expect.sh"
 # Step at which a check fires on a fault, or None.
 step() { /usr/bin/python3 -c 'import json, sys
 faults = json.load(open(sys.argv[1] + "/results.json"))["faults"]

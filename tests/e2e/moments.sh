@@ -17,16 +17,7 @@ cleanup() {
 trap cleanup EXIT
 campaign=(-c "$source/corpus/campaigns/smoke.yaml" -F 'norm_*' -F 'input_copied_wait.*' -F 'model_attention_scale.*'
     --calibration 4 --false-alarms 1 --quiet)
-checked=0
-failed=0
-
-expect() { # what expected actual
-    checked=$((checked + 1))
-    if [ "$2" != "$3" ]; then
-        echo "FAILED: $1: expected '$2', got '$3'"
-        failed=$((failed + 1))
-    fi
-}
+. "$source/tests/e2e/expect.sh"
 table() { "$faultline" report --out "$1" 2>/dev/null | grep -v -e '^time ' -e '^reports:'; }
 # Stored runs as "id case role", one a line; the database must be sound. Reads a copy: looking must not repair.
 stored() { # FOLDER FILE

@@ -10,16 +10,7 @@ example=$source/harness/examples/own_stack
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PATH=/usr/bin:$PATH PYTHONDONTWRITEBYTECODE=1
-checked=0
-failed=0
-
-expect() { # what expected actual
-    checked=$((checked + 1))
-    if [ "$2" != "$3" ]; then
-        echo "FAILED: $1: expected '$2', got '$3'"
-        failed=$((failed + 1))
-    fi
-}
+. "$source/tests/e2e/expect.sh"
 code() { # expected-code words-in-output command...
     local expected=$1 words=$2
     shift 2
@@ -62,35 +53,35 @@ expect 'runs after the same command' "$runs" "$(query whole 'select count(*) fro
 code 6 'another plan' "$faultline" run -c "$campaign" --external true -o "$work/whole"
 
 # From here on the trainers copy the traces of that campaign, so that a run costs next to nothing.
-mkdir "$work/stub"
-cp "$work/whole"/cache/*/*.jsonl "$work/stub"
+mkdir "$work/copies"
+cp "$work/whole"/cache/*/*.jsonl "$work/copies"
 for id in loss_mean.summed decay_bias.decayed order_epoch.never_mixed; do
-    cp "$work/whole/runs/fault-$id-softmax-1/subject.jsonl" "$work/stub/1-$id.jsonl"
+    cp "$work/whole/runs/fault-$id-softmax-1/subject.jsonl" "$work/copies/1-$id.jsonl"
 done
-python3 "$example/train_softmax.py" --faults --json >"$work/stub/faults.json"
-cat >"$work/stub/trainer" <<'END'
+python3 "$example/train_softmax.py" --faults --json >"$work/copies/faults.json"
+cat >"$work/copies/trainer" <<'END'
 #!/bin/sh
-stub=$(dirname "$0")
-[ "$1" = --faults ] && exec cat "$stub/faults.json"
+copies=$(dirname "$0")
+[ "$1" = --faults ] && exec cat "$copies/faults.json"
 while [ $# -gt 1 ]; do
     case $1 in --seed) seed=$2 ;; --trace) trace=$2 ;; esac
     shift
 done
 case $FAULTLINE_FAULT in none) kind=${KIND:-healthy-fifo-single} ;; *) kind=$FAULTLINE_FAULT ;; esac
-exec cp "$stub/$seed-$kind.jsonl" "$trace"
+exec cp "$copies/$seed-$kind.jsonl" "$trace"
 END
-printf '#!/bin/sh\nKIND=reference exec "$(dirname "$0")/trainer" "$@"\n' >"$work/stub/second"
-chmod +x "$work/stub/trainer" "$work/stub/second"
+printf '#!/bin/sh\nKIND=reference exec "$(dirname "$0")/trainer" "$@"\n' >"$work/copies/second"
+chmod +x "$work/copies/trainer" "$work/copies/second"
 sed -e 's/^trainer:.*/trainer: trainer/' -e 's/^reference:.*/reference: second/' -e "s#loss_oracle#$example/&#" \
-    -e "s#\[softmax#[$example/softmax#" "$campaign" >"$work/stub/all.yaml"
+    -e "s#\[softmax#[$example/softmax#" "$campaign" >"$work/copies/all.yaml"
 for k in 1 2 3; do
-    code 0 '' "$faultline" run -c "$work/stub/all.yaml" --shard $k/3 -o "$work/part$k"
+    code 0 '' "$faultline" run -c "$work/copies/all.yaml" --shard $k/3 -o "$work/part$k"
 done
 code 0 '' "$faultline" merge -o "$work/merged" "$work"/part[123]
 expect 'three shards merged' "$(table whole)" "$(table merged)"
 
 # How good the oracle is alone: it misses what moves the loss by less than its band.
-code 0 'detected 2 of 3' "$faultline" run -c "$work/stub/all.yaml" --checks external,curve -o "$work/alone"
+code 0 'detected 2 of 3' "$faultline" run -c "$work/copies/all.yaml" --checks external,curve -o "$work/alone"
 expect 'the oracle on a summed gradient' 'detected external 1 2' "$(fault alone loss_mean.summed)"
 expect 'the oracle on an order that stays' 'detected external 6 6' "$(fault alone order_epoch.never_mixed)"
 expect 'the oracle on a decayed bias' 'missed None 1 None' "$(fault alone decay_bias.decayed)"
@@ -102,13 +93,13 @@ expect 'a result made again' 'missed None 1 None' "$(fault repro decay_bias.deca
 
 # Oracles that break the protocol: nothing is credited to them, the other checks go on.
 few=(--calibration 3 --false-alarms 1 --checks loss,external -F loss_mean.summed)
-sed -e '/^external:/d' "$work/stub/all.yaml" >"$work/stub/few.yaml"
-sed -e '$aexternal_timeout: 2' "$work/stub/few.yaml" >"$work/stub/short.yaml"
+sed -e '/^external:/d' "$work/copies/all.yaml" >"$work/copies/few.yaml"
+sed -e '$aexternal_timeout: 2' "$work/copies/few.yaml" >"$work/copies/short.yaml"
 oracle() { # name words shell-command [campaign]
     printf '#!/bin/sh\n%s\n' "$3" >"$work/$1.sh"
     chmod +x "$work/$1.sh"
     code 3 'does not fire on the planted fault.*no verdict in 3 of 3 cases: not calibrated' \
-        "$faultline" run -c "$work/stub/${4:-few}.yaml" "${few[@]}" --external "$work/$1.sh" -o "$work/$1"
+        "$faultline" run -c "$work/copies/${4:-few}.yaml" "${few[@]}" --external "$work/$1.sh" -o "$work/$1"
     expect "$1: nothing is credited to it" 0 "$(query "$1" "select sum(fired) from verdicts where check_name = 'external'")"
     expect "$1: the fault is still detected" 'detected loss 1 2' "$(fault "$1" loss_mean.summed)"
     expect "$1: the reason" 3 "$(query "$1" "select count(*) from verdicts where check_name = 'external' and detail like '%$2%'")"
@@ -130,8 +121,8 @@ exit 2
 END
 chmod +x "$work/nervous.sh"
 code 4 'false alarms 1 of 1 healthy runs.*: not calibrated' \
-    "$faultline" run -c "$work/stub/few.yaml" "${few[@]}" --external "$work/nervous.sh" -o "$work/nervous"
-code 5 'is not detected but no_verdict' "$faultline" run -c "$work/stub/few.yaml" "${few[@]}" --checks external \
+    "$faultline" run -c "$work/copies/few.yaml" "${few[@]}" --external "$work/nervous.sh" -o "$work/nervous"
+code 5 'is not detected but no_verdict' "$faultline" run -c "$work/copies/few.yaml" "${few[@]}" --checks external \
     --external "$work/killed.sh" -o "$work/sole"
 code 1 'no-such-oracle: no such program' "$faultline" run -c "$campaign" --external no-such-oracle -o "$work/none"
 sed 's/^external:.*/external: no-such-oracle/' "$campaign" >"$work/none.yaml"
@@ -139,10 +130,10 @@ code 1 'none.yaml: external: no-such-oracle: no such program' "$faultline" run -
 
 # Trainers that do.
 trainer() { # name code words shell-text: a trainer that answers --faults --json, or trains, by this text
-    printf '#!/bin/sh\nreal() { exec %s "$@"; }\n%s\n' "$work/stub/trainer" "$4" >"$work/$1.sh"
+    printf '#!/bin/sh\nreal() { exec %s "$@"; }\n%s\n' "$work/copies/trainer" "$4" >"$work/$1.sh"
     chmod +x "$work/$1.sh"
-    sed -e "s#^trainer:.*#trainer: $work/$1.sh#" "$work/stub/short.yaml" >"$work/stub/$1.yaml"
-    code "$2" "$3" "$faultline" run -c "$work/stub/$1.yaml" --calibration 3 --false-alarms 0 --checks loss \
+    sed -e "s#^trainer:.*#trainer: $work/$1.sh#" "$work/copies/short.yaml" >"$work/copies/$1.yaml"
+    code "$2" "$3" "$faultline" run -c "$work/copies/$1.yaml" --calibration 3 --false-alarms 0 --checks loss \
         -F loss_mean.summed -o "$work/$1"
 }
 trainer works 0 'detected 1 of 1' 'real "$@"'
@@ -161,14 +152,14 @@ trainer traceless 5 'ended well but left no file' 'case $1 in --faults) real "$@
 trainer scribbles 5 'not one JSON object' \
     'case $1 in --faults) real "$@" ;; esac; while [ "$1" != --trace ]; do shift; done; echo hello >"$2"'
 trainer mute 5 'planted fault loss_mean.summed is not detected but no_verdict' \
-    'case $1 in --faults) real "$@" ;; esac; "'"$work"'/stub/trainer" "$@"
+    'case $1 in --faults) real "$@" ;; esac; "'"$work"'/copies/trainer" "$@"
      while [ "$1" != --trace ]; do shift; done; sed -i "s/,.fault_reached.:[-0-9]*//" "$2"'
 code 1 'no-such-trainer: no such program' "$faultline" run -o "$work/none" \
     -c <(sed "s/^trainer:.*/trainer: no-such-trainer/" "$campaign")
 
 # Without a second trainer: the checks that need none.
-sed -e 's/^reference:.*/reference: none/' "$work/stub/few.yaml" >"$work/stub/one.yaml"
-code 0 'entries 1' "$faultline" run -c "$work/stub/one.yaml" --calibration 3 --false-alarms 1 -F loss_mean.summed \
+sed -e 's/^reference:.*/reference: none/' "$work/copies/few.yaml" >"$work/copies/one.yaml"
+code 0 'entries 1' "$faultline" run -c "$work/copies/one.yaml" --calibration 3 --false-alarms 1 -F loss_mean.summed \
     -o "$work/one"
 expect 'checks without a second trainer' 'curve,invariants,memory,repeat' "$(query one \
     'select group_concat(check_name) from (select distinct check_name from verdicts where applicable order by 1)')"

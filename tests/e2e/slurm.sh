@@ -73,15 +73,7 @@ done
 sinfo -h -o %T 2>/dev/null | grep -q idle || { echo 'slurm.sh: Slurm does not come up'; tail -n 20 "$work"/*.log; exit 1; }
 
 campaign=(-c "$source/corpus/campaigns/smoke.yaml" -F 'norm_*' -F 'adamw_mean.*' --calibration 4 --false-alarms 2)
-checked=0
-failed=0
-expect() { # what expected actual
-    checked=$((checked + 1))
-    if [ "$2" != "$3" ]; then
-        echo "FAILED: $1: expected '$2', got '$3'"
-        failed=$((failed + 1))
-    fi
-}
+. "$source/tests/e2e/expect.sh"
 table() { "$faultline" report --out "$1" 2>/dev/null | grep -v -e '^time ' -e '^reports:'; }
 rows() { /usr/bin/python3 -c 'import sqlite3, sys
 print(sqlite3.connect(sys.argv[1] + "/results.sqlite").execute(sys.argv[2]).fetchone()[0])' "$1" "$2"; }
