@@ -12,7 +12,11 @@
 
 /* The ticket holds job number, number of parts and next part, so that a thread claims a part of
  * exactly one job with one atomic addition, and never looks at a job that is over. */
-enum { NEXT_BITS = 16, PARTS_BITS = 16, SPINS = 4000 };
+enum { NEXT_BITS = 16, PARTS_BITS = 16 };
+
+/* Turns of a waiting loop. A worker looks for the next job longer (about a millisecond) than a step
+ * has gaps between launches: one that sleeps is often woken on the caller's core and waits for it. */
+enum { WORKER_SPINS = 60000, CALLER_SPINS = 4000 };
 
 struct worker {
     dev_pool *pool;
@@ -71,7 +75,7 @@ static bool has_work(dev_pool *pool)
 
 static void wait_for_work(dev_pool *pool)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < WORKER_SPINS; i++) {
         if (has_work(pool)) {
             return;
         }
@@ -170,7 +174,7 @@ void dev_pool_run(dev_pool *pool, dev_part_fn *fn, void *context, int parts)
     wake_sleepers(pool);
     take_parts(pool, 0);
     for (int i = 0; atomic_load_explicit(&pool->done, memory_order_acquire) < parts; i++) {
-        if (i < SPINS) {
+        if (i < CALLER_SPINS) {
             relax();
         } else {
             sched_yield(); /* the thread that holds the last part lost its processor */

@@ -1,10 +1,10 @@
 /* Our GEMM against OpenBLAS and oneDNN at the shapes of the recipes, in one interleaved run.
  * Run by tests/bench/run.sh; a peer whose library is absent is named and left out.
  *
- *   gemm_bench THREADS SECONDS_PER_PROBLEM PEAK
- * Prints for each shape the share of PEAK (GFLOP/s) in percent at the best of its rounds, then the
- * ratios to the peers: paired within a round, the median of the rounds, the geometric mean of the
- * shapes. */
+ *   gemm_bench THREADS SECONDS_PER_PROBLEM
+ * Prints for each shape the best of its rounds in percent of the best burst of fused multiply-adds
+ * in the same rounds, then the ratios to the peers: paired within a round, the median of the
+ * rounds, the geometric mean of the shapes. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -15,9 +15,12 @@
 
 #include "dev_map.h"
 #include "dev_pool.h"
+#include "fma_burst.h"
 #include "gemm.h"
 
-enum { PEERS = 3, THREADS_MAX = 16, ROUNDS_MAX = 64 };
+/* Who runs in a round: PEAK is the machine's own rate. */
+enum { OURS, OPENBLAS, DNNL, PEAK, PEERS };
+enum { THREADS_MAX = 16, ROUNDS_MAX = 64, BURST_STEPS = 20000 };
 static const double ROUND_SECONDS = 0.004;
 /* Idle threads of OpenMP spin for a while: they must be asleep before another library is measured.
  */
@@ -36,6 +39,7 @@ static struct {
     void *workspace[THREADS_MAX];
     cblas_sgemm_fn *openblas;
     dnnl_sgemm_fn *dnnl;
+    float sink[THREADS_MAX]; /* of the bursts, which must not be optimised away */
 } bench;
 
 struct problem {
@@ -74,11 +78,19 @@ static void run_ours(const struct k_gemm_args *args)
     dev_pool_run(bench.pool, run_part, &copy, bench.threads);
 }
 
+static void run_burst(void *context, int part, int parts, int thread)
+{
+    (void)context, (void)part, (void)parts;
+    bench.sink[thread] += fma_burst(BURST_STEPS);
+}
+
 static void run_peer(int peer, const struct k_gemm_args *g)
 {
-    if (peer == 0) {
+    if (peer == OURS) {
         run_ours(g);
-    } else if (peer == 1) {
+    } else if (peer == PEAK) {
+        dev_pool_run(bench.pool, run_burst, NULL, bench.threads);
+    } else if (peer == OPENBLAS) {
         bench.openblas(101, g->trans_a ? 112 : 111, g->trans_b ? 112 : 111, g->m, g->n, g->k, 1.0f,
                        g->a, g->lda, g->b, g->ldb, 0.0f, g->c, g->ldc);
     } else {
@@ -89,7 +101,7 @@ static void run_peer(int peer, const struct k_gemm_args *g)
 
 static bool peer_present(int peer)
 {
-    return peer == 0 || (peer == 1 ? bench.openblas != NULL : bench.dnnl != NULL);
+    return peer == OPENBLAS ? bench.openblas != NULL : peer != DNNL || bench.dnnl != NULL;
 }
 
 static double now(void)
@@ -131,7 +143,8 @@ static double median(double *values, int count)
 /* GFLOP/s of one peer over a moment. */
 static double rate(int peer, const struct k_gemm_args *args)
 {
-    const double flop = 2.0 * args->m * args->n * args->k;
+    const double flop = peer == PEAK ? (double)FMA_STEP_FLOP * BURST_STEPS * bench.threads
+                                     : 2.0 * args->m * args->n * args->k;
     int repeats = 0;
     nanosleep(&(struct timespec){0, SETTLE_NANOSECONDS}, NULL);
     run_peer(peer, args);
@@ -156,7 +169,7 @@ static struct outcome run_rounds(const struct k_gemm_args *args, double seconds)
         for (int peer = 0; peer < PEERS; peer++) {
             rates[peer] = peer_present(peer) ? rate(peer, args) : 1.0;
             out.best[peer] = fmax(out.best[peer], rates[peer]);
-            ratios[peer][rounds] = rates[0] / rates[peer];
+            ratios[peer][rounds] = rates[OURS] / rates[peer];
         }
         rounds++;
     } while (now() < end && rounds < ROUNDS_MAX);
@@ -213,14 +226,14 @@ static void load_peers(void)
 
 /* Geometric means over the shapes. */
 struct means {
-    double best, ratio[PEERS], least[PEERS], most[PEERS];
+    double share, ratio[PEERS], least[PEERS], most[PEERS];
 };
 
-static void print_means(const struct means *m, int count, double percent)
+static void print_means(const struct means *m, int count)
 {
-    static const char *const names[PEERS] = {"ours", "OpenBLAS", "oneDNN"};
-    printf("geometric mean: ours %.0f %% of the peak", percent * exp(m->best / count));
-    for (int peer = 1; peer < PEERS; peer++) {
+    static const char *const names[] = {[OPENBLAS] = "OpenBLAS", [DNNL] = "oneDNN"};
+    printf("geometric mean: ours %.0f %% of the peak", 100.0 * exp(m->share / count));
+    for (int peer = OPENBLAS; peer < PEAK; peer++) {
         if (peer_present(peer)) {
             printf(", ours/%s %.2f [%.2f-%.2f]", names[peer], exp(m->ratio[peer] / count),
                    m->least[peer], m->most[peer]);
@@ -229,36 +242,36 @@ static void print_means(const struct means *m, int count, double percent)
     printf("\n");
 }
 
-static void run_problems(double seconds, double percent)
+static void run_problems(double seconds)
 {
     const size_t count = sizeof problems / sizeof problems[0];
-    struct means m = {.best = 0.0};
+    struct means m = {.share = 0.0};
     printf("%-6s %-20s %16s %9s %9s %9s\n", "recipe", "product", "m x n x k", "ours", "OpenBLAS",
            "oneDNN");
     for (size_t i = 0; i < count; i++) {
         const struct outcome o = measure(&problems[i], seconds);
+        const double percent = 100.0 / o.best[PEAK];
         printf("%-6s %-20s %5dx%4dx%4d %8.0f%% %8.0f%% %8.0f%%\n", problems[i].recipe,
-               problems[i].what, problems[i].m, problems[i].n, problems[i].k, percent * o.best[0],
-               percent * o.best[1], percent * o.best[2]);
-        m.best += log(o.best[0]);
+               problems[i].what, problems[i].m, problems[i].n, problems[i].k, percent * o.best[OURS],
+               percent * o.best[OPENBLAS], percent * o.best[DNNL]);
+        m.share += log(o.best[OURS] / o.best[PEAK]);
         for (int peer = 0; peer < PEERS; peer++) {
             m.ratio[peer] += log(o.ratio[peer]);
             m.least[peer] = i == 0 ? o.ratio[peer] : fmin(m.least[peer], o.ratio[peer]);
             m.most[peer] = fmax(m.most[peer], o.ratio[peer]);
         }
     }
-    print_means(&m, (int)count, percent);
+    print_means(&m, (int)count);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 4 || atoi(argv[1]) < 1 || atoi(argv[1]) > THREADS_MAX || atof(argv[3]) <= 0.0) {
-        fprintf(stderr, "usage: gemm_bench THREADS(1..%d) SECONDS_PER_PROBLEM PEAK\n", THREADS_MAX);
+    if (argc != 3 || atoi(argv[1]) < 1 || atoi(argv[1]) > THREADS_MAX) {
+        fprintf(stderr, "usage: gemm_bench THREADS(1..%d) SECONDS_PER_PROBLEM\n", THREADS_MAX);
         return 1;
     }
     bench.threads = atoi(argv[1]);
     const double seconds = atof(argv[2]);
-    const double percent = 100.0 / atof(argv[3]);
     for (int t = 0; t < bench.threads; t++) {
         bench.workspace[t] = dev_map_open(k_gemm_workspace_bytes());
     }
@@ -267,7 +280,7 @@ int main(int argc, char **argv)
         return 1;
     }
     load_peers();
-    run_problems(seconds, percent);
+    run_problems(seconds);
     dev_pool_destroy(bench.pool);
     return 0;
 }

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS_MAX = 16, CHAINS = 12, LANES = 16, INNER = 1000 };
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+#include "fma_burst.h"
+
+enum { THREADS_MAX = 16, STEPS = 1000 };
 
 static double now(void)
 {
@@ -19,33 +20,17 @@ static double now(void)
 static void *burst(void *context)
 {
     double *gflops = context;
-    lanes acc[CHAINS];
-    lanes factor, addend;
-    for (int l = 0; l < LANES; l++) {
-        factor[l] = 0.999999f;
-        addend[l] = 1e-6f;
-    }
-    for (int i = 0; i < CHAINS; i++) {
-        acc[i] = addend;
-    }
     double best = 0.0;
+    float sink = 0.0f;
     for (int round = 0; round < 20; round++) {
         const double begin = now();
         long steps = 0;
         do {
-            for (int n = 0; n < INNER; n++) {
-                for (int i = 0; i < CHAINS; i++) {
-                    acc[i] = acc[i] * factor + addend; /* contracted: see tests/bench/bench.cmake */
-                }
-            }
-            steps += INNER;
+            sink += fma_burst(STEPS);
+            steps += STEPS;
         } while (now() - begin < 0.02);
-        const double rate = 2.0 * CHAINS * LANES * (double)steps / (now() - begin) * 1e-9;
+        const double rate = (double)FMA_STEP_FLOP * (double)steps / (now() - begin) * 1e-9;
         best = rate > best ? rate : best;
-    }
-    float sink = 0.0f;
-    for (int i = 0; i < CHAINS; i++) {
-        sink += acc[i][0];
     }
     *gflops = sink < 1e30f ? best : 0.0; /* the chains must not be optimised away */
     return NULL;
