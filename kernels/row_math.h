@@ -22,6 +22,14 @@ ROW_FN uint32_t row_nonfinite(float x)
     return (row_bits(x) & 0x7F800000u) == 0x7F800000u ? 1u : 0u;
 }
 
+/* The nearest number with the 8 significant bits of bf16, ties to even; NaN and infinities stay. */
+ROW_FN float row_bf16(float x)
+{
+    const uint32_t bits = row_bits(x);
+    const uint32_t half = row_nonfinite(x) != 0 ? 0 : 0x7FFFu + (bits >> 16 & 1u);
+    return row_from_bits((bits + half) & 0xFFFF0000u);
+}
+
 /* e^x within 1 ulp where the result is a normal number; 0 below that, infinity above; NaN for NaN.
  * x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor polynomial of degree 7; k goes into the
  * exponent. Adding 1.5 * 2^23 rounds to an integer that stands in the low bits of the mantissa. */

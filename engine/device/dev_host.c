@@ -9,7 +9,9 @@
 #include "dev_internal.h"
 #include "dev_map.h"
 #include "dev_sched.h"
+#include "dev_tf32.h"
 #include "eng_assert.h"
+#include "fault.h"
 
 enum {
     SHARE_FROM = 32768,  /* work below this is done faster than it is handed over */
@@ -56,7 +58,8 @@ static void gemm_part(void *context, int part, int parts, int thread)
 {
     const struct part_context *c = context;
     const struct dev_op *op = c->op;
-    k_gemm_part(&op->u.gemm, op->tile * parts + part, op->tiles * parts, c->d->workspace[thread]);
+    FAULT(dev_product, k_gemm_part(&op->u.gemm, op->tile * parts + part, op->tiles * parts,
+                                   c->d->workspace[thread]));
 }
 
 static void copy_part(void *context, int part, int parts, int thread)

@@ -14,8 +14,8 @@
  * exactly one job with one atomic addition, and never looks at a job that is over. */
 enum { NEXT_BITS = 16, PARTS_BITS = 16 };
 
-/* Turns of a waiting loop. A worker looks for the next job longer (about a millisecond) than a step
- * has gaps between launches: one that sleeps is often woken on the caller's core and waits for it. */
+/* Turns of a waiting loop. A worker looks for the next job for about a millisecond, longer than a
+ * step's gaps between launches: one that sleeps is often woken on the caller's core and waits. */
 enum { WORKER_SPINS = 60000, CALLER_SPINS = 4000 };
 
 struct worker {

@@ -1,3 +1,4 @@
+/* The inner loop of the peak. Used by peak_bench.c and gemm_bench.c. */
 #include "fma_burst.h"
 
 typedef float lanes __attribute__((vector_size(FMA_LANES * sizeof(float))));

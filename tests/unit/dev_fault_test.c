@@ -257,3 +257,57 @@ Test(dev_fault, operations_run_in_the_step_that_issued_them)
     }
     dev_close(t.d);
 }
+
+/* Two problems of one batch, A (3 x 2) transposed as stored, B the unit matrix: C is A as it was read. */
+static void product_of(const char *fault, const float *a, float *c)
+{
+    struct bench t;
+    float *device = NULL, *host = NULL;
+    open_bench(&t, fault, toy_conf(DEV_SCHED_FIFO, 0));
+    cr_assert_eq(dev_pinned(t.d, KIB, "host", (void **)&host), DEV_OK);
+    cr_assert_eq(take(&t, t.a, KIB, (void **)&device), DEV_OK);
+    memcpy(host, a, 12 * sizeof *a);
+    memcpy(host + 12, (const float[]){1.0f, 0.0f, 0.0f, 1.0f}, 4 * sizeof *a);
+    const struct k_gemm_args g = {.a = device,
+                                  .b = device + 12,
+                                  .c = device + 16,
+                                  .m = 3,
+                                  .n = 2,
+                                  .k = 2,
+                                  .lda = 3,
+                                  .ldb = 2,
+                                  .ldc = 2,
+                                  .trans_a = true,
+                                  .batch_outer = 2,
+                                  .batch_inner = 1,
+                                  .a_outer = 6,
+                                  .c_outer = 6};
+    cr_assert_eq(dev_copy(t.d, t.a, device, host, 16 * sizeof *a, "in"), DEV_OK);
+    cr_assert_eq(dev_gemm(t.d, t.a, &g, "product"), DEV_OK, "%s", dev_error(t.d));
+    cr_assert_eq(dev_copy(t.d, t.a, host + 16, device + 16, 12 * sizeof *a, "out"), DEV_OK);
+    cr_assert_eq(dev_sync_stream(t.d, t.a), DEV_OK);
+    memcpy(c, host + 16, 12 * sizeof *c);
+    dev_close(t.d);
+}
+
+Test(dev_fault, products_in_tf32_keep_eleven_bits_of_each_operand)
+{
+    /* Halfway, below and above it, a whole number, negative, the next binade. */
+    const float from[] = {1.0f + 0x1p-11f, 1.0f + 0x1.8p-12f, 1.0f + 0x1.4p-11f,
+                          3.0f,            -1.0f - 0x1p-11f,  2.0f - 0x1p-12f};
+    const float to[] = {1.0f + 0x1p-10f, 1.0f, 1.0f + 0x1p-10f, 3.0f, -1.0f - 0x1p-10f, 2.0f};
+    float a[12], c[12];
+    for (int i = 0; i < 12; i++) {
+        a[i] = i < 6 ? from[i] : -from[i - 6];
+    }
+    int compared = 0;
+    for (int armed = 0; armed < 2; armed++) {
+        product_of(armed ? "dev_product.tf32" : "none", a, c);
+        for (int i = 0; i < 12; i++, compared++) {
+            const int at = i / 6 * 6 + i % 2 * 3 + i % 6 / 2; /* the element of A this one is */
+            const float sign = i < 6 ? 1.0f : -1.0f;
+            cr_assert_eq(c[i], sign * (armed ? to : from)[at % 6], "%d: %a", i, (double)c[i]);
+        }
+    }
+    cr_assert_eq(compared, 24);
+}
