@@ -298,20 +298,20 @@ static uint64_t load(const char *bytes, size_t size)
     return word;
 }
 
-/* All bytes of a piece in words, some of them twice; with its size it has no other reading. */
-static inline void piece_words(const char *piece, size_t size, uint64_t words[CACHE_WORDS])
+/* All bytes of a piece in words, some of them twice; with its size it has no other reading. Eight
+ * bytes are read at once where `room`, how many may be read, allows it. */
+static inline void piece_words(const char *piece, size_t size, size_t room,
+                               uint64_t words[CACHE_WORDS])
 {
-    words[0] = words[1] = words[2] = 0;
-    if (size >= 8) {
+    words[1] = words[2] = 0;
+    if (size > 8) {
         words[0] = load(piece, 8);
         words[1] = load(piece + size - 8, 8);
         words[2] = size > 16 ? load(piece + 8, 8) : 0;
-    } else if (size >= 4) {
-        words[0] = load(piece, 4) | load(piece + size - 4, 4) << 32;
+    } else if (room >= 8) {
+        words[0] = load(piece, 8) & UINT64_MAX >> (64 - 8 * size);
     } else {
-        words[0] = (uint64_t)(unsigned char)piece[0] |
-                   (uint64_t)(unsigned char)piece[size / 2] << 8 |
-                   (uint64_t)(unsigned char)piece[size - 1] << 16;
+        words[0] = load(piece, size);
     }
 }
 
@@ -340,13 +340,13 @@ static enum eng_status encode_new(eng_bpe *bpe, const char *piece, size_t size, 
     return ENG_OK;
 }
 
-enum eng_status eng_bpe_encode(eng_bpe *bpe, const char *piece, size_t size, const int32_t **ids,
-                               size_t *count, struct eng_error *error)
+enum eng_status eng_bpe_encode_within(eng_bpe *bpe, const char *piece, size_t size, size_t room,
+                                      const int32_t **ids, size_t *count, struct eng_error *error)
 {
     uint64_t words[CACHE_WORDS];
     struct cache_slot *slot = NULL;
     if (size - 1 < CACHE_PIECE_BYTES) {
-        piece_words(piece, size, words);
+        piece_words(piece, size, room, words);
         slot = cache_slot_of(bpe, size, words);
         if (slot->size == size && slot->words[0] == words[0] && slot->words[1] == words[1] &&
             slot->words[2] == words[2]) {
@@ -364,4 +364,10 @@ enum eng_status eng_bpe_encode(eng_bpe *bpe, const char *piece, size_t size, con
         memcpy(slot->ids, bpe->ids, *count * sizeof *bpe->ids);
     }
     return status;
+}
+
+enum eng_status eng_bpe_encode(eng_bpe *bpe, const char *piece, size_t size, const int32_t **ids,
+                               size_t *count, struct eng_error *error)
+{
+    return eng_bpe_encode_within(bpe, piece, size, size, ids, count, error);
 }

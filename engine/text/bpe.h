@@ -38,3 +38,8 @@ void eng_bpe_destroy(eng_bpe *bpe); /* accepts NULL */
 ENG_CHECKED enum eng_status eng_bpe_encode(eng_bpe *bpe, const char *piece, size_t size,
                                            const int32_t **ids, size_t *count,
                                            struct eng_error *error);
+/* The same for a piece within a text of which `room` bytes, at least size, may be read from the
+ * piece's first on: a piece that is not at the text's end is looked up faster. */
+ENG_CHECKED enum eng_status eng_bpe_encode_within(eng_bpe *bpe, const char *piece, size_t size,
+                                                  size_t room, const int32_t **ids, size_t *count,
+                                                  struct eng_error *error);

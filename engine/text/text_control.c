@@ -26,7 +26,9 @@ enum eng_status eng_control_add(struct eng_control_set *set, const char *text, s
     memcpy(copy, text, size);
     copy[size] = '\0';
     items[set->count++] = (struct eng_control){copy, size, id, flags};
-    set->starts[(unsigned char)text[0]] = true;
+    bool *const starts = &set->starts[(unsigned char)text[0]];
+    set->start_count += *starts ? 0 : 1;
+    *starts = true;
     return ENG_OK;
 }
 
@@ -125,13 +127,26 @@ const struct eng_control *eng_control_find(const struct eng_control_set *set, co
     return NULL;
 }
 
+/* The first place at or behind `at` where some text may begin: most sets have texts of one first
+ * byte. */
+static size_t next_start(const struct eng_control_set *set, const char *bytes, size_t size,
+                         size_t at)
+{
+    if (set->start_count == 1) {
+        const char *const found = memchr(bytes + at, set->items[0].text[0], size - at);
+        return found == NULL ? size : (size_t)(found - bytes);
+    }
+    while (at < size && !set->starts[(unsigned char)bytes[at]]) {
+        at++;
+    }
+    return at;
+}
+
 const struct eng_control *eng_control_search(const struct eng_control_set *set, const char *bytes,
                                              size_t size, size_t *at)
 {
-    for (size_t i = 0; i < size; i++) {
-        if (!set->starts[(unsigned char)bytes[i]]) {
-            continue;
-        }
+    for (size_t i = 0; i < size && set->count > 0; i++) {
+        i = next_start(set, bytes, size, i);
         const struct eng_control *const found = eng_control_match(set, bytes + i, size - i);
         if (found != NULL) {
             *at = i;

@@ -32,7 +32,8 @@ struct eng_control_set {
     size_t count, capacity;
     struct eng_control_group *groups; /* longer texts first, so that the first match is longest */
     size_t group_count, group_capacity;
-    bool starts[256]; /* some text begins with this byte */
+    bool starts[256];   /* some text begins with this byte */
+    size_t start_count; /* how many such bytes there are */
 };
 
 /* Copies the text. EINPUT for an empty one. */

@@ -133,13 +133,14 @@ static struct found find_standing(const struct eng_encoder *encoder,
     }
 }
 
-static enum eng_status encode_piece(const struct eng_encoder *encoder, const char *piece,
+static enum eng_status encode_piece(const struct eng_encoder *encoder, struct eng_text from,
                                     size_t size, size_t start, struct eng_tokens *out,
                                     struct eng_error *error)
 {
     const int32_t *ids = NULL;
     size_t count = 0;
-    const enum eng_status status = eng_bpe_encode(encoder->bpe, piece, size, &ids, &count, error);
+    const enum eng_status status =
+        eng_bpe_encode_within(encoder->bpe, from.bytes, size, from.size, &ids, &count, error);
     if (status != ENG_OK) {
         return status;
     }
@@ -147,9 +148,10 @@ static enum eng_status encode_piece(const struct eng_encoder *encoder, const cha
         return eng_fail(error, ENG_EHOSTMEM, "no memory for tokens");
     }
     struct eng_token *const items = out->items + out->count;
-    for (size_t i = 0; i < count; i++) {
+    items[0] = (struct eng_token){ids[0], (uint32_t)start};
+    for (size_t i = 1; i < count; i++) {
+        start += encoder->token_bytes[ids[i - 1]];
         items[i] = (struct eng_token){ids[i], (uint32_t)start};
-        start += encoder->token_bytes[ids[i]];
     }
     out->count += count;
     return ENG_OK;
@@ -161,8 +163,8 @@ static enum eng_status encode_pieces(const struct eng_encoder *encoder, struct e
 {
     for (size_t at = 0; at < text.size;) {
         const size_t piece = eng_splitter_piece(encoder->splitter, text.bytes, text.size, at);
-        const enum eng_status status =
-            encode_piece(encoder, text.bytes + at, piece, start + at, out, error);
+        const struct eng_text from = {text.bytes + at, text.size - at};
+        const enum eng_status status = encode_piece(encoder, from, piece, start + at, out, error);
         if (status != ENG_OK) {
             return status;
         }

@@ -120,14 +120,41 @@ bool eng_text_has_edge_space(struct eng_text text)
            (space_length(text.bytes, text.size) > 0 || trailing_space_length(text) > 0);
 }
 
-bool eng_text_is_ascii(struct eng_text text)
+/* How many bytes at the beginning are ASCII, found eight at a time. */
+static size_t ascii_size(const char *bytes, size_t size)
 {
-    for (size_t i = 0; i < text.size; i++) {
-        if ((unsigned char)text.bytes[i] >= 0x80) {
-            return false;
+    size_t at = 0;
+    uint64_t word = 0;
+    for (; at + sizeof word <= size; at += sizeof word) {
+        memcpy(&word, bytes + at, sizeof word);
+        if ((word & 0x8080808080808080u) != 0) {
+            break;
         }
     }
-    return true;
+    while (at < size && (unsigned char)bytes[at] < 0x80) {
+        at++;
+    }
+    return at;
+}
+
+bool eng_text_is_ascii(struct eng_text text)
+{
+    return ascii_size(text.bytes, text.size) == text.size;
+}
+
+size_t eng_utf8_good_size(struct eng_text text)
+{
+    size_t at = 0;
+    while (at < text.size) {
+        at += ascii_size(text.bytes + at, text.size - at);
+        const size_t length =
+            at == text.size ? 0 : eng_utf8_length(text.bytes + at, text.size - at);
+        if (length == 0) {
+            break;
+        }
+        at += length;
+    }
+    return at;
 }
 
 struct eng_text eng_text_composed(struct eng_text text)

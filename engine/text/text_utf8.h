@@ -16,6 +16,8 @@ struct eng_text eng_text_trim(struct eng_text text);
 /* Whether trimming would change the text. */
 bool eng_text_has_edge_space(struct eng_text text);
 bool eng_text_is_ascii(struct eng_text text);
+/* How many bytes at the beginning are well-formed UTF-8: the text's size when all of them are. */
+size_t eng_utf8_good_size(struct eng_text text);
 /* The text in Unicode's composed form (NFC) in memory the caller frees; NULL bytes: no memory. */
 struct eng_text eng_text_composed(struct eng_text text);
 /* Whether composing would leave the text as it is. */

@@ -157,13 +157,9 @@ enum eng_status eng_tokenizer_encode_text(eng_tokenizer *tokenizer, struct eng_t
                                           enum eng_controls controls, struct eng_tokens *out,
                                           struct eng_error *error)
 {
-    for (size_t at = 0, length = 0; at < text.size; at += length) {
-        length = (unsigned char)text.bytes[at] < 0x80
-                     ? 1
-                     : eng_utf8_length(text.bytes + at, text.size - at);
-        if (length == 0) {
-            return eng_fail(error, ENG_EINPUT, "not UTF-8 at byte %zu", at + 1);
-        }
+    const size_t good = eng_utf8_good_size(text);
+    if (good < text.size) {
+        return eng_fail(error, ENG_EINPUT, "not UTF-8 at byte %zu", good + 1);
     }
     struct eng_span whole = {0, text.size};
     const struct eng_rendered rendered = {

@@ -1,5 +1,6 @@
 /* The splitters against pieces written by hand and against the patterns under PCRE2. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "eng_text_fixture.h"
@@ -129,34 +130,65 @@ static size_t draw_text(uint64_t *state, char *text, size_t room)
     return size;
 }
 
+static const enum eng_split splits[TWIN_PATTERNS] = {
+    [TWIN_GPT2] = ENG_SPLIT_GPT2,
+    [TWIN_CL100K] = ENG_SPLIT_CL100K,
+    [TWIN_QWEN2] = ENG_SPLIT_QWEN2,
+    [TWIN_O200K] = ENG_SPLIT_O200K,
+};
+
+/* Every piece of the text against the pattern's; returns how many there were. */
+static size_t compare_pieces(int pattern, const char *text, size_t size)
+{
+    eng_splitter *splitter = NULL;
+    size_t compared = 0;
+    cr_assert_eq(eng_splitter_create(splits[pattern], &splitter, NULL), ENG_OK);
+    for (size_t at = 0; at < size; compared++) {
+        const size_t piece = eng_splitter_piece(splitter, text, size, at);
+        cr_assert_eq(piece, twin_piece(pattern, text, size, at), "pattern %d: '%.*s' at %zu",
+                     pattern, (int)size, text, at);
+        at += piece;
+    }
+    eng_splitter_destroy(splitter);
+    return compared;
+}
+
 Test(eng_text_split, splits_as_the_patterns_say)
 {
-    static const enum eng_split splits[TWIN_PATTERNS] = {
-        [TWIN_GPT2] = ENG_SPLIT_GPT2,
-        [TWIN_CL100K] = ENG_SPLIT_CL100K,
-        [TWIN_QWEN2] = ENG_SPLIT_QWEN2,
-        [TWIN_O200K] = ENG_SPLIT_O200K,
-    };
     uint64_t state = 9;
     size_t compared = 0;
     for (int pattern = 0; pattern < TWIN_PATTERNS; pattern++) {
-        eng_splitter *splitter = NULL;
-        cr_assert_eq(eng_splitter_create(splits[pattern], &splitter, NULL), ENG_OK);
         for (int round = 0; round < 10000; round++) {
             char text[128];
             const size_t size = draw_text(&state, text, sizeof text);
-            if (!twin_agrees(text, size)) {
-                continue;
-            }
-            for (size_t at = 0; at < size;) {
-                const size_t piece = eng_splitter_piece(splitter, text, size, at);
-                cr_assert_eq(piece, twin_piece(pattern, text, size, at),
-                             "pattern %d: '%.*s' at %zu", pattern, (int)size, text, at);
-                at += piece;
-                compared++;
-            }
+            compared += twin_agrees(text, size) ? compare_pieces(pattern, text, size) : 0;
         }
-        eng_splitter_destroy(splitter);
     }
     cr_assert_gt(compared, 100000);
+}
+
+/* Words are measured eight bytes at a time: of every length, with every kind of byte behind them,
+ * those beside letters in ASCII and those that are letters but for their highest bit. */
+Test(eng_text_split, measures_words_of_every_length)
+{
+    static const char *const behind[] = {"",         " ",           "@",         "[",
+                                         "`",        "{",           "'",         "0",
+                                         "\n",       "\xC3\xA9",    "\xC3\xA1z", "\xE1\x9A\x80",
+                                         "\xC2\xBA", "\xE1\x9A\x81"};
+    static const char *const shapes[] = {"abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                                         "aZzAqWeRtYuIoPlKjHgFdSmNbV",
+                                         "Zabcdefghijklmnopqrstuvwxa"};
+    size_t compared = 0;
+    for (size_t length = 1; length <= 26; length++) {
+        for (size_t i = 0; i < sizeof behind / sizeof behind[0] * 4; i++) {
+            char text[64];
+            const int size =
+                snprintf(text, sizeof text, "%s%.*s%s%.*s", i % 2 == 0 ? " " : "", (int)length,
+                         shapes[i % 4], behind[i / 4], (int)(i % 3), shapes[i % 4]);
+            for (int pattern = 0; pattern < TWIN_PATTERNS; pattern++) {
+                compared += compare_pieces(pattern, text, (size_t)size);
+            }
+        }
+    }
+    cr_assert_gt(compared, 10000);
 }
