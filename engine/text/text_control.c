@@ -115,13 +115,12 @@ const struct eng_control *eng_control_match(const struct eng_control_set *set, c
     return NULL;
 }
 
-const struct eng_control *eng_control_find(const struct eng_control_set *set, const char *text)
+const struct eng_control *eng_control_find(const struct eng_control_set *set, struct eng_text text)
 {
-    const size_t size = strlen(text);
     for (size_t i = 0; i < set->group_count; i++) {
         const struct eng_control_group *const group = &set->groups[i];
-        if (set->items[group->first].size == size) {
-            return find_in(set, group, text);
+        if (set->items[group->first].size == text.size) {
+            return find_in(set, group, text.bytes);
         }
     }
     return NULL;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "eng_status.h"
+#include "messages.h"
 
 /* What a token asks of the text beside it. */
 enum {
@@ -47,7 +48,7 @@ void eng_control_fini(struct eng_control_set *set);
 const struct eng_control *eng_control_match(const struct eng_control_set *set, const char *bytes,
                                             size_t size);
 /* The control token with exactly this text, NULL when there is none. */
-const struct eng_control *eng_control_find(const struct eng_control_set *set, const char *text);
+const struct eng_control *eng_control_find(const struct eng_control_set *set, struct eng_text text);
 /* Leftmost-longest occurrence in bytes; *at is its place. NULL when there is none. */
 const struct eng_control *eng_control_search(const struct eng_control_set *set, const char *bytes,
                                              size_t size, size_t *at);

@@ -173,6 +173,77 @@ static enum eng_status encode_pieces(const struct eng_encoder *encoder, struct e
     return ENG_OK;
 }
 
+/* The contents of a text within its bytes from .. end - 1, as places in what the normalizer made of
+ * these; NULL: it left them as they are. */
+static bool contents_within(const struct eng_rendered *text, size_t from, size_t end,
+                            const struct eng_normal_text *made, struct eng_encode_work *work,
+                            struct eng_rendered *out)
+{
+    const size_t count = text->content_count;
+    struct eng_span *const spans =
+        eng_grown(work->contents, &work->content_capacity, count + 1, sizeof *spans);
+    if (spans == NULL) {
+        return false;
+    }
+    work->contents = out->contents = spans;
+    out->content_count = 0;
+    size_t at = 0;
+    for (size_t c = 0; c < count && text->contents[c].start < end; c++) {
+        size_t edges[2] = {text->contents[c].start, text->contents[c].end};
+        for (size_t i = 0; i < 2; i++) {
+            edges[i] = edges[i] < from ? 0 : (edges[i] < end ? edges[i] : end) - from;
+            while (made != NULL && at < made->size && made->origins[at] < edges[i]) {
+                at++;
+            }
+            edges[i] = made == NULL ? edges[i] : at;
+        }
+        if (edges[0] < edges[1]) {
+            spans[out->content_count++] = (struct eng_span){edges[0], edges[1]};
+        }
+    }
+    return true;
+}
+
+/* Late added tokens and pieces of a normalised text; starts are counted from its first byte. */
+static enum eng_status encode_late(const struct eng_encoder *encoder,
+                                   const struct eng_rendered *text, size_t start,
+                                   struct eng_tokens *out, struct eng_error *error)
+{
+    struct eng_encoder late = *encoder;
+    late.controls = &encoder->late->controls;
+    late.added = &encoder->late->others;
+    struct finder finder = {0};
+    enum eng_status status = ENG_OK;
+    for (size_t at = 0; status == ENG_OK && at < text->size;) {
+        const struct found found = find_standing(&late, text, at, &finder);
+        const struct eng_text before = {text->bytes + at, found.start - at};
+        status = encode_pieces(encoder, before, start + at, out, error);
+        if (status == ENG_OK && found.token != NULL) {
+            status = push(out, found.token->id, start + found.start, error);
+        }
+        at = found.end;
+    }
+    return status;
+}
+
+/* Bytes from .. end - 1 of a text, of which the normalizer has made `made`; NULL: left as it is. */
+static enum eng_status encode_made(const struct eng_encoder *encoder,
+                                   const struct eng_rendered *text, size_t from, size_t end,
+                                   const struct eng_normal_text *made, struct eng_tokens *out,
+                                   struct eng_error *error)
+{
+    struct eng_rendered part = {.bytes = made == NULL ? text->bytes + from : made->bytes,
+                                .size = made == NULL ? end - from : made->size};
+    const size_t start = made == NULL ? from : 0;
+    if (encoder->late == NULL) {
+        return encode_pieces(encoder, (struct eng_text){part.bytes, part.size}, start, out, error);
+    }
+    if (!contents_within(text, from, end, made, encoder->work, &part)) {
+        return eng_fail(error, ENG_EHOSTMEM, "no memory for the contents of a text");
+    }
+    return encode_late(encoder, &part, start, out, error);
+}
+
 static enum eng_status encode_normal(const struct eng_encoder *encoder,
                                      const struct eng_normalizer *normalizer,
                                      const struct eng_rendered *text, size_t from, size_t end,
@@ -183,16 +254,16 @@ static enum eng_status encode_normal(const struct eng_encoder *encoder,
         return ENG_OK;
     }
     if (eng_normal_is_idle(normalizer, between)) {
-        return encode_pieces(encoder, between, from, out, error);
+        return encode_made(encoder, text, from, end, NULL, out, error);
     }
     const size_t before = out->count;
-    struct eng_normal_text *const made = &encoder->work->text;
-    enum eng_status status = eng_normal_run(normalizer, between, encoder->work, error);
+    struct eng_normal_work *const work = &encoder->work->normal;
+    enum eng_status status = eng_normal_run(normalizer, between, work, error);
     if (status == ENG_OK) {
-        status = encode_pieces(encoder, (struct eng_text){made->bytes, made->size}, 0, out, error);
+        status = encode_made(encoder, text, from, end, &work->text, out, error);
     }
     for (size_t i = before; i < out->count; i++) {
-        out->items[i].start = (uint32_t)from + made->origins[out->items[i].start];
+        out->items[i].start = (uint32_t)from + work->text.origins[out->items[i].start];
     }
     return status;
 }
@@ -238,6 +309,13 @@ enum eng_status eng_encode_rendered(const struct eng_encoder *encoder,
         at = end;
     }
     return status;
+}
+
+void eng_encode_work_fini(struct eng_encode_work *work)
+{
+    eng_normal_work_fini(&work->normal);
+    free(work->contents);
+    *work = (struct eng_encode_work){0};
 }
 
 void eng_tokens_fini(struct eng_tokens *tokens)

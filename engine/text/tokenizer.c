@@ -12,7 +12,7 @@
 struct eng_tokenizer {
     struct eng_tokenizer_parts parts;
     uint16_t *token_bytes; /* by id */
-    struct eng_normal_work work;
+    struct eng_encode_work work;
     eng_splitter *splitter;
     eng_bpe *bpe;
 };
@@ -20,8 +20,11 @@ struct eng_tokenizer {
 void eng_tokenizer_parts_fini(struct eng_tokenizer_parts *parts)
 {
     eng_vocab_fini(&parts->vocab);
-    eng_control_fini(&parts->controls);
-    eng_control_fini(&parts->added);
+    eng_control_fini(&parts->names);
+    eng_control_fini(&parts->early.controls);
+    eng_control_fini(&parts->early.others);
+    eng_control_fini(&parts->late.controls);
+    eng_control_fini(&parts->late.others);
     free(parts->merges);
     parts->merges = NULL;
 }
@@ -96,7 +99,7 @@ void eng_tokenizer_close(eng_tokenizer *tokenizer)
 {
     if (tokenizer != NULL) {
         free(tokenizer->token_bytes);
-        eng_normal_work_fini(&tokenizer->work);
+        eng_encode_work_fini(&tokenizer->work);
         eng_splitter_destroy(tokenizer->splitter);
         eng_bpe_destroy(tokenizer->bpe);
         eng_tokenizer_parts_fini(&tokenizer->parts);
@@ -111,14 +114,15 @@ int eng_tokenizer_size(const eng_tokenizer *tokenizer)
 
 int32_t eng_tokenizer_control_id(const eng_tokenizer *tokenizer, const char *text)
 {
-    const struct eng_control *const found = eng_control_find(&tokenizer->parts.controls, text);
+    const struct eng_control *const found =
+        eng_control_find(&tokenizer->parts.names, (struct eng_text){text, strlen(text)});
     return found == NULL ? -1 : found->id;
 }
 
 bool eng_tokenizer_sees_control(const eng_tokenizer *tokenizer, struct eng_text text)
 {
     size_t at = 0;
-    return eng_control_search(&tokenizer->parts.controls, text.bytes, text.size, &at) != NULL;
+    return eng_control_search(&tokenizer->parts.names, text.bytes, text.size, &at) != NULL;
 }
 
 bool eng_tokenizer_composes(const eng_tokenizer *tokenizer)
@@ -141,9 +145,11 @@ bool eng_tokenizer_splits_numbers(const eng_tokenizer *tokenizer)
 enum eng_status eng_tokenizer_encode(eng_tokenizer *tokenizer, const struct eng_rendered *text,
                                      struct eng_tokens *out, struct eng_error *error)
 {
+    const struct eng_added_tokens *const late = &tokenizer->parts.late;
     const struct eng_encoder encoder = {
-        .controls = &tokenizer->parts.controls,
-        .added = &tokenizer->parts.added,
+        .controls = &tokenizer->parts.early.controls,
+        .added = &tokenizer->parts.early.others,
+        .late = late->controls.count + late->others.count > 0 ? late : NULL,
         .normalizer = &tokenizer->parts.normalizer,
         .work = &tokenizer->work,
         .splitter = tokenizer->splitter,

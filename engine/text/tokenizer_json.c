@@ -402,16 +402,6 @@ static enum eng_status check_added(const struct reader *reader, const json_t *it
                                added_flags[i].key);
         }
     }
-    const json_t *const normalized = json_object_get(item, "normalized");
-    const json_t *const first = json_object_get(
-        json_array_get(json_object_get(reader->root, "added_tokens"), 0), "normalized");
-    if (json_is_true(normalized) != json_is_true(first)) {
-        return READER_FAIL(reader, "added token '%.60s': normalized differs from the first one's",
-                           text);
-    }
-    if (json_is_true(normalized) && reader->parts->normalizer.count > 0) {
-        return READER_FAIL(reader, "added token '%.60s': normalized is not supported", text);
-    }
     const json_t *const in_vocab = json_object_get(reader->vocab, text);
     if (in_vocab != NULL &&
         json_integer_value(in_vocab) != json_integer_value(json_object_get(item, "id"))) {
@@ -420,9 +410,65 @@ static enum eng_status check_added(const struct reader *reader, const json_t *it
     return ENG_OK;
 }
 
+/* Puts an added token among those of its kind, one to be normalised with what the normalizer makes
+ * of its text. */
+static enum eng_status add_token(const struct reader *reader, const json_t *item, int32_t id,
+                                 struct eng_normal_work *work, struct eng_error *cause)
+{
+    struct eng_tokenizer_parts *const parts = reader->parts;
+    const char *const content = json_string_value(json_object_get(item, "content"));
+    const bool late = json_is_true(json_object_get(item, "normalized"));
+    const bool special = json_is_true(json_object_get(item, "special"));
+    struct eng_added_tokens *const tokens = late ? &parts->late : &parts->early;
+    struct eng_text text = {content, strlen(content)};
+    enum eng_status status =
+        special ? eng_control_add(&parts->names, text.bytes, text.size, id, 0, cause) : ENG_OK;
+    if (status == ENG_OK && late) {
+        status = eng_normal_run(&parts->normalizer, text, work, cause);
+        text = (struct eng_text){work->text.bytes, work->text.size};
+    }
+    if (status == ENG_OK) {
+        status = eng_control_add(special ? &tokens->controls : &tokens->others, text.bytes,
+                                 text.size, id, flags_of(item), cause);
+    }
+    return status;
+}
+
+static enum eng_status read_added_token(const struct reader *reader, const json_t *item,
+                                        size_t index, struct eng_control_set *all,
+                                        struct eng_normal_work *work)
+{
+    enum eng_status status = check_added(reader, item, index);
+    if (status != ENG_OK) {
+        return status;
+    }
+    struct eng_error cause = {""};
+    const char *const text = json_string_value(json_object_get(item, "content"));
+    const json_int_t id = json_integer_value(json_object_get(item, "id"));
+    if (json_object_get(reader->vocab, text) == NULL) {
+        status = put(reader, "added_tokens", id, (struct eng_text){text, strlen(text)}, false);
+        if (status != ENG_OK) {
+            return status;
+        }
+    }
+    status = eng_control_add(all, text, strlen(text), (int32_t)id, 0, &cause);
+    if (status == ENG_OK) {
+        status = add_token(reader, item, (int32_t)id, work, &cause);
+    }
+    return status == ENG_OK ? ENG_OK : reader_fail(reader, status, "%.200s", cause.text);
+}
+
 static enum eng_status read_added(const struct reader *reader, const json_t *added)
 {
     struct eng_tokenizer_parts *const parts = reader->parts;
+    struct eng_control_set all = {0}; /* only to find what stands twice */
+    struct eng_normal_work work = {0};
+    struct eng_control_set *const sets[] = {&all,
+                                            &parts->names,
+                                            &parts->early.controls,
+                                            &parts->early.others,
+                                            &parts->late.controls,
+                                            &parts->late.others};
     struct eng_error cause = {""};
     enum eng_status status = ENG_OK;
     size_t index;
@@ -432,28 +478,15 @@ static enum eng_status read_added(const struct reader *reader, const json_t *add
     }
     json_array_foreach(added, index, item)
     {
-        status = check_added(reader, item, index);
-        if (status != ENG_OK) {
-            return status;
-        }
-        const char *const text = json_string_value(json_object_get(item, "content"));
-        const json_int_t id = json_integer_value(json_object_get(item, "id"));
-        const bool special = json_is_true(json_object_get(item, "special"));
-        if (json_object_get(reader->vocab, text) == NULL) {
-            status = put(reader, "added_tokens", id, (struct eng_text){text, strlen(text)}, false);
-        }
-        if (status == ENG_OK) {
-            status = eng_control_add(special ? &parts->controls : &parts->added, text, strlen(text),
-                                     (int32_t)id, flags_of(item), &cause);
-        }
-        if (status != ENG_OK) {
-            return cause.text[0] == '\0' ? status
-                                         : reader_fail(reader, status, "%.200s", cause.text);
-        }
+        status = status == ENG_OK ? read_added_token(reader, item, index, &all, &work) : status;
     }
-    status = eng_control_seal(&parts->controls, &cause);
-    status = status == ENG_OK ? eng_control_seal(&parts->added, &cause) : status;
-    return status == ENG_OK ? ENG_OK : reader_fail(reader, status, "%.200s", cause.text);
+    for (size_t i = 0; status == ENG_OK && i < sizeof sets / sizeof sets[0]; i++) {
+        status = eng_control_seal(sets[i], &cause);
+        status = status == ENG_OK ? ENG_OK : reader_fail(reader, status, "%.200s", cause.text);
+    }
+    eng_control_fini(&all);
+    eng_normal_work_fini(&work);
+    return status;
 }
 
 static enum eng_status read_bytes(const struct reader *reader)

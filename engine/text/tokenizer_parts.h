@@ -8,15 +8,16 @@
 
 #include "bpe.h"
 #include "eng_status.h"
-#include "text_control.h"
+#include "text_encode.h"
 #include "text_normal.h"
 #include "text_split.h"
 #include "vocab.h"
 
 struct eng_tokenizer_parts {
     struct eng_vocab vocab;
-    struct eng_control_set controls; /* special: true */
-    struct eng_control_set added;    /* special: false */
+    struct eng_control_set names;  /* of all control tokens */
+    struct eng_added_tokens early; /* normalized: false; as controls those with special: true */
+    struct eng_added_tokens late;  /* normalized: true, with their texts normalised */
     struct eng_normalizer normalizer;
     enum eng_split split;
     bool characters;   /* tokens are made of characters, with tokens of bytes for the others */

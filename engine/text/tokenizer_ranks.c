@@ -251,7 +251,10 @@ static enum eng_status put_control(const char *place, struct eng_text text, int3
     struct eng_error cause = {""};
     enum eng_status status = eng_vocab_put(&parts->vocab, id, text, false, &cause);
     if (status == ENG_OK) {
-        status = eng_control_add(&parts->controls, text.bytes, text.size, id, 0, &cause);
+        status = eng_control_add(&parts->early.controls, text.bytes, text.size, id, 0, &cause);
+    }
+    if (status == ENG_OK) {
+        status = eng_control_add(&parts->names, text.bytes, text.size, id, 0, &cause);
     }
     return status == ENG_OK ? ENG_OK : eng_fail(error, status, "%s: %.200s", place, cause.text);
 }
@@ -280,7 +283,8 @@ static enum eng_status put_controls(const char *path, const struct encoding *enc
     }
     struct eng_error cause = {""};
     if (status == ENG_OK) {
-        status = eng_control_seal(&parts->controls, &cause);
+        status = eng_control_seal(&parts->early.controls, &cause);
+        status = status == ENG_OK ? eng_control_seal(&parts->names, &cause) : status;
         if (status != ENG_OK) {
             eng_fail(error, status, "%s: %.200s", path, cause.text);
         }

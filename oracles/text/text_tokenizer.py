@@ -136,6 +136,11 @@ def merge(parts, rank_of):
             ranks[at] = rank_of((parts[at], parts[at + 1]))
 
 
+def _any_of(texts):
+    """The longest of some texts wherever one stands: the first alternative that matches is the longest."""
+    return regex.compile("|".join(map(regex.escape, sorted(texts, key=len, reverse=True)))) if texts else None
+
+
 # What white space and word characters are to the regular expressions of Hugging Face tokenizers.
 WHITE_SPACE = "".join(c for c in map(chr, range(0x3001)) if regex.match(r"\p{White_Space}", c))
 WORD = regex.compile(r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]")
@@ -151,7 +156,7 @@ class Tokenizer:
     def __init__(self):
         self.control = {}   # special tokens: seen where the template wrote them
         self.added = {}     # other added tokens: seen everywhere
-        self.flags = {}     # of both: which of lstrip, rstrip, single_word
+        self.flags = {}     # of both: which of lstrip, rstrip, single_word, normalized
         self.steps = []     # functions (text, origins) -> (text, origins)
         self.composes = False
         self.pieces = None  # compiled pattern; None: the whole text is one piece
@@ -165,12 +170,31 @@ class Tokenizer:
 
     def _finish(self, known_ids):
         self.size = max(known_ids) + 1
-        self.control_pattern, self.added_pattern = (
-            # Longest first: the regular expression's first alternative is then the longest match.
-            regex.compile("|".join(regex.escape(t) for t in sorted(tokens, key=len, reverse=True))) if tokens else None
-            for tokens in (self.control, self.added))
         expect(not any("\0" in t for t in (*self.control, *self.added)), "an added token holds U+0000")
+        # What is sought in the text as it is, and what in the normalised text: {its form there: (id, flags)}.
+        self.passes = []
+        for normalized in (False, True):
+            control, added = (
+                {self._form(t, normalized): (number, self.flags.get(t, ())) for t, number in tokens.items()
+                 if ("normalized" in self.flags.get(t, ())) == normalized}
+                for tokens in (self.control, self.added))
+            self.passes.append((control, added, _any_of(control), _any_of(added)))
+        forms = [form for control, added, _, _ in self.passes for form in (control, added)]
+        expect(sum(map(len, forms)) == len(self.control) + len(self.added), "two added tokens have one normalised form")
         return self
+
+    def _form(self, token, normalized):
+        return self._normalise(token)[0] if normalized else token
+
+    def _normalise(self, text):
+        """The normalised text, and for each of its characters (byte of `text` it comes from, is it unchanged)."""
+        origins, at = [], 0
+        for character in text:
+            origins.append((at, True))
+            at += len(character.encode())
+        for step in self.steps:
+            text, origins = step(text, origins)
+        return text, origins
 
     def _rank(self, pair):
         return self.ranks.get(pair[0] + pair[1] if self.by_bytes else pair)
@@ -198,53 +222,67 @@ class Tokenizer:
             self.cache[piece] = found
         return found
 
-    def _encode_ordinary(self, text, start, ids, starts):
-        """Tokens of text without added tokens; `start` is the place of its first byte."""
-        origins, at = [], 0
-        for character in text:
-            origins.append((at, True))
-            at += len(character.encode())
-        end = start + at
-        for step in self.steps:
-            text, origins = step(text, origins)
-        # Where each byte of the normalised text comes from: within an unchanged character, its own byte.
-        places = []
-        for character, (origin, own) in zip(text, origins):
-            for i in range(len(character.encode())):
-                places.append(start + origin + (i if own else 0))
-        at = 0
-        for piece in ([m.group() for m in self.pieces.finditer(text)] if self.pieces else [text] if text else []):
-            for token, size in self.merge_piece(piece):
-                ids.append(token)
-                starts.append(places[at])
-                at += size
-        return end
+    def _cut(self, text, shadow, which):
+        """[(None or token id, start, stop)]: the added tokens of one pass, and what lies between them.
 
-    def encode(self, text, shadow):
-        """Ids and first bytes. `shadow` is the text with content made unable to match."""
-        ids, starts, at, byte = [], [], 0, 0
-        control = self.control_pattern.search(shadow) if self.control_pattern else None
-        added = self.added_pattern.search(text) if self.added_pattern else None
+        `shadow` is the text with content made unable to match.
+        """
+        control_ids, added_ids, control_pattern, added_pattern = self.passes[which]
+        control = control_pattern.search(shadow) if control_pattern else None
+        added = added_pattern.search(text) if added_pattern else None
+        parts, at = [], 0
         while control or added:
             match = min((m for m in (control, added) if m), key=lambda m: (m.start(), -m.end()))
-            stop = match.end()
-            flags = self.flags.get(match.group(), ())
-            if not ("single_word" in flags and touches_word(text, match.start(), stop)):
-                start = match.start()
+            start, stop = match.span()
+            number, flags = (control_ids if match is control else added_ids)[match.group()]
+            if not ("single_word" in flags and touches_word(text, start, stop)):
                 if "lstrip" in flags:
                     start = at + len(text[at:start].rstrip(WHITE_SPACE))
                 if "rstrip" in flags:
                     stop = len(text) - len(text[stop:].lstrip(WHITE_SPACE))
-                byte = self._encode_ordinary(text[at:start], byte, ids, starts)
-                ids.append((self.control if match is control else self.added)[match.group()])
-                starts.append(byte)
-                byte += len(text[start:stop].encode())
+                parts += [(None, at, start), (number, start, stop)]
                 at = stop
             if control and control.start() < stop:
-                control = self.control_pattern.search(shadow, stop)
+                control = control_pattern.search(shadow, stop)
             if added and added.start() < stop:
-                added = self.added_pattern.search(text, stop)
-        self._encode_ordinary(text[at:], byte, ids, starts)
+                added = added_pattern.search(text, stop)
+        return [*parts, (None, at, len(text))]
+
+    def _encode_normalised(self, text, places, shadow, ids, starts):
+        """Tokens of text as the normaliser left it; `places` has the first byte that each of its bytes comes from."""
+        byte = 0
+        for number, start, stop in self._cut(text, shadow, 1):
+            part = text[start:stop]
+            if number is not None:
+                ids.append(number)
+                starts.append(places[byte])
+            else:
+                at = byte
+                for piece in [m.group() for m in self.pieces.finditer(part)] if self.pieces else [part] if part else []:
+                    for token, size in self.merge_piece(piece):
+                        ids.append(token)
+                        starts.append(places[at])
+                        at += size
+            byte += len(part.encode())
+
+    def encode(self, text, shadow):
+        """Ids and first bytes. `shadow` is the text with content made unable to match."""
+        ids, starts, byte = [], [], 0
+        for number, start, stop in self._cut(text, shadow, 0):
+            part = text[start:stop]
+            size = len(part.encode())
+            if number is not None:
+                ids.append(number)
+                starts.append(byte)
+            elif part:
+                made, origins = self._normalise(part)
+                hidden = [text[i] != shadow[i:i + 1] for i in range(start, stop) for _ in text[i].encode()]
+                late_shadow = "".join("\0" if hidden[origin] else c for c, (origin, _) in zip(made, origins))
+                # Within an unchanged character each byte comes from its own one.
+                places = [byte + origin + (i if own else 0)
+                          for c, (origin, own) in zip(made, origins) for i in range(len(c.encode()))]
+                self._encode_normalised(made, places, late_shadow, ids, starts)
+            byte += size
         return ids, starts
 
 
@@ -358,16 +396,12 @@ def _json_added(added, vocab, tokenizer):
         expect(is_id(number), f"added token {text!r} has no id")
         flags = {key for key in ("lstrip", "rstrip", "single_word") if token.get(key)}
         expect(all(token[key] is True for key in flags), f"added token {text!r}: a flag is not true or false")
-        normalized = token.get("normalized") is True
-        expect(normalized == (added[0].get("normalized") is True),
-               f"added token {text!r}: normalized differs from the first one's")
-        expect(not (normalized and tokenizer.steps), f"added token {text!r}: normalized is not supported")
         expect(text not in tokenizer.control and text not in tokenizer.added, f"added token {text!r} is a repetition")
         expect(taken.get(int(number), text) == text, f"the id of added token {text!r} is taken")
         expect(vocab.get(text, number) == number, f"added token {text!r} has two ids")
         taken[int(number)] = text
         (tokenizer.control if token.get("special") is True else tokenizer.added)[text] = int(number)
-        tokenizer.flags[text] = flags
+        tokenizer.flags[text] = flags | ({"normalized"} if token.get("normalized") is True else set())
     return taken
 
 

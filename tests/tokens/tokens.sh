@@ -55,12 +55,15 @@ need_peers() {
     exit 77
 }
 
-# Added tokens with flags, which no vocabulary of npm has: put into our own.
-flagged() { # COUNT SEED
-    local words
-    mapfile -t words < <(/usr/bin/python3 "$here/flagged.py" "$top/corpus/tokenizers/clinical-2k.json" "$work/flagged.json")
-    [ "${#words[@]}" -gt 0 ] || { echo "no flagged tokens"; failed=1; }
-    texts fuzz "$1" "$2" "${words[@]}" "$work/fuzz"
+# Added tokens with flags, which no vocabulary of npm has: put into our own, without and with a normalizer.
+each_flagged() { # COUNT SEED command: called with the file
+    local words name
+    for name in clinical-2k clinical-composed; do
+        mapfile -t words < <(/usr/bin/python3 "$here/flagged.py" "$top/corpus/tokenizers/$name.json" "$work/flagged-$name.json")
+        [ "${#words[@]}" -gt 0 ] || { echo "no flagged tokens"; failed=1; }
+        texts fuzz "$1" "$2" "${words[@]}" "$work/fuzz"
+        "$3" "$work/flagged-$name.json"
+    done
 }
 
 find_medquad() {
@@ -78,9 +81,8 @@ smoke)
         against_reference "$top/corpus/tokenizers/$file" "$work/fuzz"
         against_reference "$top/corpus/tokenizers/$file" "$work/fuzz" seen
     done
-    flagged 300 4
-    against_reference "$work/flagged.json" "$work/fuzz"
-    against_reference "$work/flagged.json" "$work/fuzz" seen
+    flagged_reference() { against_reference "$1" "$work/fuzz"; against_reference "$1" "$work/fuzz" seen; }
+    each_flagged 300 4 flagged_reference
     ;;
 peers)
     need_peers
@@ -90,9 +92,9 @@ peers)
     texts fuzz 2000 3 "$work/few"
     by_definition() { against_reference "$3" "$work/few" "${@:4}"; }
     each_vocabulary by_definition
-    flagged "${3:-100000}" 5
     : >"$work/medquad"
-    against_peer native "$work/flagged.json" "$work/flagged.json" seen
+    flagged_peer() { against_peer native "$1" "$1" seen; }
+    each_flagged "${3:-100000}" 5 flagged_peer
     ;;
 bench)
     need_peers

@@ -1,6 +1,8 @@
 /* tokenizer.json: what is read, what is refused, and where control tokens are seen. */
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "eng_text_fixture.h"
@@ -126,6 +128,75 @@ Test(eng_text_tokenizer, takes_an_empty_text)
     eng_tokenizer_close(t);
 }
 
+enum { LATE = 256, LATE_DECOMPOSED, EARLY, LATE_CONTROL };
+
+/* Composes; added tokens with and without `normalized`. */
+static eng_tokenizer *open_composing(void)
+{
+    static const struct {
+        const char *content;
+        bool special, normalized;
+    } tokens[] = {{"\xC3\xA9x", false, true},
+                  {"e\xCC\x81y", false, true},
+                  {"xz", false, false},
+                  {"<e\xCC\x81>", true, true}};
+    struct eng_error error = {""};
+    eng_tokenizer *tokenizer = NULL;
+    char *const plain = fixture_tokenizer(NULL, NULL, false);
+    json_t *const root = json_load_file(plain, 0, NULL);
+    json_object_set_new(root, "normalizer", json_pack("{s:s}", "type", "NFC"));
+    for (int i = 0; i < 4; i++) {
+        json_array_append_new(json_object_get(root, "added_tokens"),
+                              json_pack("{s:i, s:s, s:b, s:b}", "id", LATE + i, "content",
+                                        tokens[i].content, "special", tokens[i].special,
+                                        "normalized", tokens[i].normalized));
+    }
+    char *const text = json_dumps(root, JSON_COMPACT);
+    char *const path = fixture_file(text);
+    cr_assert_eq(eng_tokenizer_open(path, &tokenizer, &error), ENG_OK, "%s", error.text);
+    fixture_remove(path);
+    fixture_remove(plain);
+    free(text);
+    json_decref(root);
+    return tokenizer;
+}
+
+Test(eng_text_tokenizer, seeks_normalized_tokens_in_the_normalised_text)
+{
+    eng_tokenizer *const t = open_composing();
+    EXPECT_IDS(t, "e\xCC\x81x", LATE);
+    EXPECT_IDS(t, "a\xC3\xA9xb", 'a', LATE, 'b');
+    EXPECT_IDS(t, "\xC3\xA9y", LATE_DECOMPOSED);
+    EXPECT_IDS(t, "{e\xCC\x81}x", LATE);
+    EXPECT_IDS(t, "\xC3\xA9xz", 0xC3, 0xA9, EARLY); /* the first pass cuts before the second */
+    EXPECT_IDS(t, "\xC3\xA9xxz", LATE, EARLY);
+    EXPECT_IDS(t, "<\xC3\xA9>", LATE_CONTROL);
+    EXPECT_IDS(t, "xz<e\xCC\x81>{<\xC3\xA9>}<\xC3\xA9>", EARLY, LATE_CONTROL, '<', 0xC3, 0xA9, '>',
+               LATE_CONTROL);
+    EXPECT_IDS(t, "{e\xCC\x81<}e\xCC\x81>", 0xC3, 0xA9, '<', 0xC3, 0xA9, '>');
+    EXPECT_IDS(t, "<\xC3\xA9{>}", '<', 0xC3, 0xA9, '>');
+    cr_assert_eq(eng_tokenizer_control_id(t, "<e\xCC\x81>"), LATE_CONTROL);
+    cr_assert_eq(eng_tokenizer_control_id(t, "xz"), -1);
+    eng_tokenizer_close(t);
+}
+
+Test(eng_text_tokenizer, leads_normalized_tokens_back_to_the_source)
+{
+    eng_tokenizer *const t = open_composing();
+    char bytes[] = "xze\xCC\x81\xCC\x82<e\xCC\x81>ae\xCC\x81x!";
+    struct eng_rendered text = {.bytes = bytes, .size = strlen(bytes)};
+    struct eng_tokens tokens = {0};
+    static const uint32_t starts[] = {0, 2, 2, 2, 2, 7, 12, 13, 17};
+    cr_assert_eq(eng_tokenizer_encode(t, &text, &tokens, NULL), ENG_OK);
+    cr_assert_eq(tokens.count, sizeof starts / sizeof starts[0]);
+    for (size_t i = 0; i < tokens.count; i++) {
+        cr_assert_eq(tokens.items[i].start, starts[i], "token %zu starts at %u", i,
+                     tokens.items[i].start);
+    }
+    eng_tokens_fini(&tokens);
+    eng_tokenizer_close(t);
+}
+
 static void expect_refused(const char *json, const char *cause)
 {
     struct eng_error error = {""};
@@ -198,9 +269,15 @@ Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
     expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
                                       "\"rstrip\": 1}]",
                            "rstrip");
-    expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
-                                      "\"normalized\": true}], \"normalizer\": {\"type\": \"NFC\"}",
-                           "'<x>': normalized");
+    expect_members_refused(BYTE_LEVEL
+                           ", \"normalizer\": {\"type\": \"NFC\"}, \"added_tokens\": ["
+                           "{\"id\": 1, \"content\": \"\xC3\xA9\", \"normalized\": true}, "
+                           "{\"id\": 2, \"content\": \"e\xCC\x81\", \"normalized\": true}]",
+                           "'\xC3\xA9' stands twice");
+    expect_members_refused(
+        BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"b\", \"special\": true}, "
+                   "{\"id\": 2, \"content\": \"b\", \"normalized\": true}]",
+        "'b' stands twice");
     expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"a\"}]",
                            "another id in model.vocab");
     expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"b\"}, "

@@ -280,6 +280,21 @@ class Flags(unittest.TestCase):
             self.assertEqual([(shown[i], s) for i, s in zip(ids, starts) if i in shown], wanted, text)
 
 
+    def test_normalized_tokens_are_sought_in_the_normalised_text(self):
+        description = tokenizer_json()
+        description["normalizer"] = {"type": "NFC"}
+        names = {2000: ("\u00e9x", False, True), 2001: ("e\u0301y", False, True), 2002: ("xz", False, False),
+                 2003: ("<e\u0301>", True, True)}
+        description["added_tokens"] = [{"id": i, "content": c, "special": s, "normalized": n} for i, (c, s, n) in names.items()]
+        tokenizer = tokens.from_json(json.loads(json.dumps(description)))
+        for text, hidden, wanted in (
+                ("e\u0301x", "", [(2000, 0)]), ("a\u00e9xb", "a", [(2000, 1)]), ("\u00e9y", "\u00e9", [(2001, 0)]),
+                ("\u00e9xz", "", [(2002, 2)]), ("\u00e9xxz", "", [(2000, 0), (2002, 3)]), ("<\u00e9>", "", [(2003, 0)]),
+                ("<\u00e9>", ">", []), ("<e\u0301>", "e", []), ("e\u0301\u0302<e\u0301>", "", [(2003, 5)])):
+            ids, starts = tokenizer.encode(text, "".join("\0" if c in hidden else c for c in text))
+            self.assertEqual([(i, s) for i, s in zip(ids, starts) if i in names], wanted, text)
+
+
 class Rendering(unittest.TestCase):
     def spans(self, template, messages):
         rendered = stage.Renderer(template).render(messages)
@@ -458,7 +473,8 @@ class Tokens(unittest.TestCase):
         refuse(lambda d: d.update(pre_tokenizer=None))
         refuse(lambda d: d.update(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}))
         refuse(lambda d: d["added_tokens"][0].update(lstrip="yes"))
-        refuse(lambda d: d["added_tokens"][0].update(normalized=True))
+        refuse(lambda d: d.update(normalizer={"type": "NFC"}, added_tokens=[
+            {"id": 1000, "content": "\u00e9", "normalized": True}, {"id": 1001, "content": "e\u0301", "normalized": True}]))
         refuse(lambda d: d["added_tokens"][0].update(id=d["added_tokens"][1]["id"]))
         refuse(lambda d: d["added_tokens"][0].update(id=0))
 
