@@ -199,7 +199,9 @@ struct dev_ledger {
     size_t peak_bytes;     /* largest live + pending + deferred so far */
     uint64_t mallocs, frees;
     uint64_t ooms; /* requests that ended in EOOM */
-    uint64_t spurious_ooms; /* of those: would have fit among the live blocks, all others gone */
+    /* Of those: a hole was large enough, or the bytes were there while freed memory was still
+     * cached, pending or deferred. */
+    uint64_t spurious_ooms;
     uint64_t reclaims; /* times the ladder went past the caches */
     size_t host_bytes; /* host memory in use, the pressure signal a collector would see */
 };

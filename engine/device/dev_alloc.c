@@ -267,10 +267,20 @@ static int climb(dev *d, dev_stream stream, size_t bytes)
     return found;
 }
 
+/* The bytes were there, and not everything was tried: a hole is large enough, or freed memory is
+ * still held. Such memory need not lie where the request would fit, for what is live lies where it
+ * does because it was held. Where all is live or free, holes that are too small are an honest end.
+ */
+static bool is_spurious(const dev *d, size_t bytes)
+{
+    const size_t held = d->cached_bytes + d->pending_bytes + d->deferred_bytes;
+    return dev_heap_largest(&d->heap) >= bytes || (held > 0 && held + d->heap.free_bytes >= bytes);
+}
+
 static enum dev_status refuse(dev *d, dev_stream stream, size_t bytes, const char *what)
 {
     d->ooms++;
-    d->spurious_ooms += dev_heap_reclaimable(&d->heap) >= bytes;
+    d->spurious_ooms += is_spurious(d, bytes);
     d->refused_on = stream;
     return dev_fail(d, DEV_EOOM,
                     "allocation '%s' of %zu bytes in step %d does not fit into %zu: live %zu, "

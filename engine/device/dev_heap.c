@@ -229,18 +229,3 @@ size_t dev_heap_largest(const struct dev_heap *heap)
     }
     return largest;
 }
-
-size_t dev_heap_reclaimable(const struct dev_heap *heap)
-{
-    size_t largest = 0, run = 0;
-    int block = 0;
-    while (heap->blocks[block].state == DEV_BLOCK_SPARE || heap->blocks[block].prev >= 0) {
-        block++; /* exactly one block lies first */
-    }
-    for (; block >= 0; block = heap->blocks[block].next) {
-        const struct dev_block *b = &heap->blocks[block];
-        run = b->state == DEV_BLOCK_LIVE ? 0 : run + b->bytes;
-        largest = run > largest ? run : largest;
-    }
-    return largest;
-}

@@ -71,8 +71,6 @@ int dev_heap_take(struct dev_heap *heap, size_t bytes);
 /* Gives a block back, whatever its state; it merges with free neighbours. */
 void dev_heap_give(struct dev_heap *heap, int block);
 size_t dev_heap_largest(const struct dev_heap *heap);
-/* The largest hole there would be if all blocks that are not live were given back. */
-size_t dev_heap_reclaimable(const struct dev_heap *heap);
 
 /* Doubly linked lists through list_prev and list_next. */
 void dev_list_init(struct dev_list *list);

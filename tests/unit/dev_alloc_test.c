@@ -318,6 +318,8 @@ static void random_program(enum dev_sched sched, uint64_t seed)
     }
     cr_assert_gt(t.l.mallocs, 200);
     cr_assert_gt(t.l.reclaims, 0);
+    cr_assert_gt(t.l.ooms, 0);
+    cr_assert_eq(t.l.spurious_ooms, 0, "a full ladder holds nothing back");
     cr_assert_eq(dev_race_count(t.d), 0, "each block was touched on its own stream only");
     dev_close(t.d);
 }

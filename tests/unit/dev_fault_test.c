@@ -175,6 +175,36 @@ Test(dev_fault, frees_queued_for_host_pressure_fill_the_device)
     dev_close(t.d);
 }
 
+/* A freed block that stays queued drives a live one to another place; what is then asked for would
+ * have fit. Returns how the last request ends. */
+static enum dev_status ask_beside_queued(struct bench *t, const char *fault)
+{
+    struct dev_conf conf = toy_conf(DEV_SCHED_FIFO, 0);
+    void *first = NULL, *second = NULL, *third = NULL;
+    conf.heap_bytes = 4 * KIB;
+    open_bench(t, fault, conf);
+    dev_step(t->d, 1);
+    cr_assert_eq(take(t, t->a, KIB, &first), DEV_OK);
+    cr_assert_eq(dev_free_deferred(t->d, first), DEV_OK);
+    dev_step(t->d, 2);
+    cr_assert_eq(dev_sweep(t->d), DEV_OK);
+    cr_assert_eq(take(t, t->a, KIB, &second), DEV_OK);
+    return take(t, t->a, 3 * KIB, &third);
+}
+
+Test(dev_fault, a_refusal_beside_queued_frees_is_spurious_wherever_they_lie)
+{
+    struct bench t;
+    cr_assert_eq(ask_beside_queued(&t, "none"), DEV_OK);
+    dev_close(t.d);
+    cr_assert_eq(ask_beside_queued(&t, "dev_deferred_due.host_pressure"), DEV_EOOM);
+    dev_ledger(t.d, &t.l);
+    cr_assert_eq(t.l.deferred_bytes, KIB);
+    cr_assert_eq(t.l.free_bytes, 2 * KIB);
+    cr_assert_eq(t.l.spurious_ooms, 1);
+    dev_close(t.d);
+}
+
 Test(dev_fault, a_short_split_overlaps_the_neighbour_by_a_granule)
 {
     struct bench t;
