@@ -94,7 +94,8 @@ static void norm_backward(struct eng_chain *c, const struct norm_grad *g, const 
     const int width = m->config.width;
     const int chunks = (m->tokens + K_NORM_ROWS - 1) / K_NORM_ROWS;
     const size_t part_elements = (size_t)chunks * (size_t)width;
-    float *part = eng_chain_malloc(c, part_elements, "norm gain parts");
+    float *block = eng_chain_malloc(c, part_elements, "norm gain parts");
+    float *part = FAULT(model_norm_parts, block);
     const struct k_rmsnorm_bwd_args args = {.x = g->x,
                                             .weight = m->params.param + g->weight,
                                             .rstd = g->rstd,
@@ -118,7 +119,7 @@ static void norm_backward(struct eng_chain *c, const struct norm_grad *g, const 
     eng_chain_launch(c, K_ID_rmsnorm_bwd, chunks, &args, ENG_SPANS(spans), what);
     eng_chain_launch(c, K_ID_colsum, (width + K_COLSUM_COLS - 1) / K_COLSUM_COLS, &sum,
                      ENG_SPANS(sum_spans), what);
-    eng_chain_free(c, &part);
+    eng_chain_free(c, &block);
 }
 
 static void head_backward(struct backward *b)
