@@ -1,5 +1,6 @@
 /* faultline run and faultline null. */
 #include <stdio.h>
+#include <string.h>
 
 #include "har_cmd.h"
 #include "har_gate.h"
@@ -129,6 +130,44 @@ static void print_alarms(const struct har_summary *s)
     }
 }
 
+/* Healthy runs of the campaign's second build. */
+struct also {
+    const char *program; /* as it stands in stored commands */
+    size_t runs, alarms;
+};
+
+static void count_also(void *context, int columns, char **values)
+{
+    struct also *const also = context;
+    (void)columns;
+    const size_t length = strlen(also->program);
+    if (strncmp(values[0], also->program, length) == 0 && values[0][length] == ' ') {
+        also->runs++;
+        also->alarms += strcmp(values[1], "alarm") == 0;
+    }
+}
+
+static enum har_status print_also(struct har_lab *lab, struct har_error *error)
+{
+    struct har_text program = {0};
+    if (lab->campaign.also_train == NULL) {
+        return HAR_OK;
+    }
+    har_text_add_shell(&program, lab->campaign.also_train);
+    struct also also = {.program = har_text_get(&program)};
+    const enum har_status status = har_store_query(
+        lab->store,
+        "SELECT runs.command, cases.outcome FROM runs JOIN cases ON cases.key = runs.case_key"
+        " WHERE cases.kind = 'alarm' AND runs.role = 'subject'",
+        count_also, &also, error);
+    if (status == HAR_OK) {
+        printf("of these by the second build %s: false alarms: %zu of %zu healthy runs\n",
+               also.program, also.alarms, also.runs);
+    }
+    har_text_fini(&program);
+    return status;
+}
+
 static enum har_status print_null(struct har_lab *lab, struct har_error *error)
 {
     struct har_results results;
@@ -152,10 +191,11 @@ static enum har_status print_null(struct har_lab *lab, struct har_error *error)
            "rate at most %.1f %% "
            "(exact, 95 %%)\n",
            s->false_alarms, s->healthy_runs, 100.0 * s->alarm_interval.high);
-    if (s->false_alarms > 0) {
+    status = print_also(lab, error);
+    if (status == HAR_OK && s->false_alarms > 0) {
         status = har_fail(error, HAR_EALARM, "%zu of %zu healthy runs raised an alarm",
                           s->false_alarms, s->healthy_runs);
-    } else if (s->healthy_lost > 0) {
+    } else if (status == HAR_OK && s->healthy_lost > 0) {
         status =
             har_fail(error, HAR_EINCOMPLETE, "%zu healthy runs have no verdict", s->healthy_lost);
     }

@@ -23,6 +23,7 @@ char *har_artifact_path(const struct har_artifact *a)
     int result = -1;
     const char *const folder = a->bench->folder;
     const char *const suffix = a->bench->suffix;
+    const char *const build = a->variant.also ? "-also" : "";
     switch (a->kind) {
     case HAR_ARTIFACT_text:
         result = asprintf(&path, "%s/text.jsonl", folder);
@@ -37,16 +38,16 @@ char *har_artifact_path(const struct har_artifact *a)
         result = asprintf(&path, "%s/%" PRIu64 "-reference%s", folder, a->seed, suffix);
         break;
     case HAR_ARTIFACT_healthy:
-        result = asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s%s", folder, a->seed,
+        result = asprintf(&path, "%s/%" PRIu64 "-healthy-%s-%s%s%s", folder, a->seed,
                           har_schedule_name(a->variant.schedule),
-                          a->variant.tasks ? "tasks" : "single", suffix);
+                          a->variant.tasks ? "tasks" : "single", build, suffix);
         break;
     case HAR_ARTIFACT_followed:
     case HAR_ARTIFACT_lockstep:
     case HAR_ARTIFACT_production:
     case HAR_ARTIFACT_reach:
-        result =
-            asprintf(&path, "%s/%" PRIu64 "-%s%s", folder, a->seed, kind_names[a->kind], suffix);
+        result = asprintf(&path, "%s/%" PRIu64 "-%s%s%s", folder, a->seed, kind_names[a->kind],
+                          build, suffix);
         break;
     case HAR_ARTIFACT_twin:
     case HAR_ARTIFACT_lanes:
@@ -237,6 +238,7 @@ static void trainer_args(const struct making *m, struct har_args *args)
     const struct har_train train = {
         .program = production                             ? m->lab->programs.train_production
                    : artifact->kind == HAR_ARTIFACT_lanes ? m->lab->programs.train_lanes
+                   : artifact->variant.also               ? m->lab->campaign.also_train
                                                           : m->lab->programs.train,
         .fault = production                                 ? NULL
                  : artifact->kind < HAR_ARTIFACT_production ? "none"
@@ -378,9 +380,9 @@ static enum har_status artifact_done(const struct making *m, const struct har_ex
 static enum har_work work_of(const struct making *m)
 {
     const enum har_artifact_kind kind = m->artifact->kind;
-    return kind <= HAR_ARTIFACT_weights                          ? HAR_WORK_inputs
+    return kind <= HAR_ARTIFACT_weights                         ? HAR_WORK_inputs
            : kind == HAR_ARTIFACT_reference || m->followed.done ? HAR_WORK_reference
-                                                                 : HAR_WORK_trainer;
+                                                                : HAR_WORK_trainer;
 }
 
 static enum har_status artifact_next(void *job, const struct har_exit *last,

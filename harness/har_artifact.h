@@ -11,8 +11,8 @@
 #define HAR_ARTIFACTS(X)                                                                           \
     X(text)                                                                                        \
     X(eval_text)                                                                                   \
-    X(weights) X(reference) X(healthy) X(followed) X(lockstep) X(production) X(reach) X(twin)      \
-        X(lanes)
+    X(weights)                                                                                     \
+    X(reference) X(healthy) X(followed) X(lockstep) X(production) X(reach) X(twin) X(lanes)
 enum har_artifact_kind {
 #define HAR_ROW_(name) HAR_ARTIFACT_##name,
     HAR_ARTIFACTS(HAR_ROW_)
@@ -40,7 +40,7 @@ void har_artifacts_need(struct har_artifacts *set, const struct har_bench *bench
                         struct har_variant variant);
 /* A healthy run and its reference, for calibration; har_artifact_pair names the two files. */
 void har_artifacts_need_pair(struct har_artifacts *set, const struct har_bench *bench,
-                             uint64_t seed);
+                             uint64_t seed, struct har_variant variant);
 /* One artifact of the trainer alone and the weights it takes. */
 void har_artifacts_need_run(struct har_artifacts *set, const struct har_artifact *artifact);
 void har_artifacts_fini(struct har_artifacts *set);

@@ -9,6 +9,7 @@ static bool same_artifact(const struct har_artifact *a, const struct har_artifac
 {
     return a->kind == b->kind && a->bench == b->bench && a->seed == b->seed &&
            a->variant.schedule == b->variant.schedule && a->variant.tasks == b->variant.tasks &&
+           a->variant.also == b->variant.also &&
            (a->file == b->file ||
             (a->file != NULL && b->file != NULL && strcmp(a->file, b->file) == 0));
 }
@@ -43,6 +44,8 @@ static void add(struct har_artifacts *set, enum har_artifact_kind kind,
     fresh.seed = kind == HAR_ARTIFACT_text || kind == HAR_ARTIFACT_eval_text ? 0 : like->seed;
     fresh.variant = kind == HAR_ARTIFACT_healthy ? like->variant : plain;
     fresh.variant.lanes = false; /* a healthy run has the same bits with lanes: a control */
+    const bool of_build = kind == HAR_ARTIFACT_healthy || kind == HAR_ARTIFACT_lockstep;
+    fresh.variant.also = of_build && like->variant.also;
     fresh.file = kind >= HAR_ARTIFACT_twin ? like->file : NULL;
     for (size_t i = 0; i < set->count; i++) {
         if (same_artifact(&set->items[i], &fresh)) {
@@ -91,15 +94,15 @@ struct har_pair har_artifact_pair(const struct har_bench *bench)
 }
 
 void har_artifacts_need_pair(struct har_artifacts *set, const struct har_bench *bench,
-                             uint64_t seed)
+                             uint64_t seed, struct har_variant variant)
 {
     const struct har_artifact lockstep = {
-        .kind = HAR_ARTIFACT_lockstep, .bench = bench, .seed = seed};
+        .kind = HAR_ARTIFACT_lockstep, .bench = bench, .seed = seed, .variant = variant};
     if (bench->lockstep) {
         add_texts(set, &lockstep);
         har_artifacts_need_run(set, &lockstep);
     } else {
-        har_artifacts_need(set, bench, seed, lockstep.variant);
+        har_artifacts_need(set, bench, seed, variant);
     }
 }
 

@@ -10,7 +10,25 @@
 #include "har_case.h"
 #include "har_curve.h"
 
-static const struct har_variant plain = {.schedule = HAR_SCHEDULE_fifo};
+/* How the run of this number is made: every other one by the second build, where there is one. */
+static struct har_variant calibration_variant(const struct har_lab *lab, int run)
+{
+    const struct har_variant variant = {.schedule = HAR_SCHEDULE_fifo,
+                                        .also = lab->campaign.also_train != NULL && run % 2 != 0};
+    return variant;
+}
+
+/* Schedules, drivers and builds in turn; recipes begin at different places. */
+static struct har_variant alarm_variant(const struct har_lab *lab, size_t turn)
+{
+    const size_t round = turn / HAR_SCHEDULE_COUNT;
+    const struct har_variant variant = {
+        .schedule = (enum har_schedule)(turn % HAR_SCHEDULE_COUNT),
+        .tasks = round % 2 != 0,
+        .also = lab->campaign.also_train != NULL && (turn + round / 2) % 2 != 0,
+    };
+    return variant;
+}
 
 static enum har_status bounds_failed(const struct har_bench *bench, enum orc_status status,
                                      const struct orc_error *cause, struct har_error *error)
@@ -43,11 +61,12 @@ static enum har_status store_curve(struct har_lab *lab, const struct har_bench *
 
 /* Adds one healthy pair to a calibration. */
 static enum har_status add_pair(struct har_lab *lab, const struct har_bench *bench, uint64_t seed,
-                                orc_calibration *calibration, struct har_error *error)
+                                struct har_variant variant, orc_calibration *calibration,
+                                struct har_error *error)
 {
     const struct har_pair kinds = har_artifact_pair(bench);
     struct har_artifact artifact = {
-        .kind = kinds.subject, .bench = bench, .seed = seed, .variant = plain};
+        .kind = kinds.subject, .bench = bench, .seed = seed, .variant = variant};
     char *const healthy_path = har_artifact_path(&artifact);
     artifact.kind = kinds.reference;
     char *const reference_path = har_artifact_path(&artifact);
@@ -89,7 +108,7 @@ static enum har_status make_bounds(struct har_lab *lab, size_t index, struct har
     }
     for (int i = 0; status == HAR_OK && i < lab->campaign.calibration; i++) {
         status = add_pair(lab, bench, har_campaign_calibration_seed(&lab->campaign, index, i),
-                          calibration, error);
+                          calibration_variant(lab, i), calibration, error);
     }
     enum orc_status result = ORC_OK;
     if (status == HAR_OK) {
@@ -147,7 +166,8 @@ enum har_status har_calibrate_bounds(struct har_lab *lab, struct har_error *erro
         status = load_bounds(lab, bench, error);
         for (int run = 0; bench->bounds == NULL && run < lab->campaign.calibration; run++) {
             har_artifacts_need_pair(&set, bench,
-                                    har_campaign_calibration_seed(&lab->campaign, i, run));
+                                    har_campaign_calibration_seed(&lab->campaign, i, run),
+                                    calibration_variant(lab, run));
         }
     }
     if (status == HAR_OK) {
@@ -173,13 +193,9 @@ enum har_status har_calibrate_alarms(struct har_lab *lab, struct har_error *erro
     for (size_t i = 0; status == HAR_OK && i < lab->bench_count; i++) {
         const bool here = lab->benches[i].used && lab->benches[i].owned;
         for (size_t run = 0; here && status == HAR_OK && run < runs; run++) {
-            const struct har_variant variant = {
-                .schedule = (enum har_schedule)((run + i) % HAR_SCHEDULE_COUNT),
-                .tasks = (run + i) / HAR_SCHEDULE_COUNT % 2 != 0,
-            };
             status = har_case_init(lab, &lab->benches[i], HAR_CASE_alarm, "none",
-                                   har_campaign_alarm_seed(&lab->campaign, i, (int)run), variant,
-                                   &cases[count], error);
+                                   har_campaign_alarm_seed(&lab->campaign, i, (int)run),
+                                   alarm_variant(lab, run + i), &cases[count], error);
             if (status == HAR_OK) {
                 har_case_need(&cases[count++], &set);
             }

@@ -23,7 +23,7 @@ struct raw_campaign {
     int *repeats, *horizon, *calibration, *false_alarms, *jobs, *timeout_factor, *timeout_min,
         *reference_timeout, *external_timeout, *memory_mb;
     int64_t *seed;
-    char *planted, *mode, *external, *trainer, *reference;
+    char *planted, *also_train, *mode, *external, *trainer, *reference;
 };
 
 #define OPTIONAL_POINTER (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
@@ -67,6 +67,7 @@ static const cyaml_schema_field_t campaign_fields[] = {
     NUMBER(memory_mb),
     CYAML_FIELD_STRING_PTR("planted", OPTIONAL_POINTER, struct raw_campaign, planted, 0,
                            CYAML_UNLIMITED),
+    COMMAND(also_train),
     COMMAND(mode),
     COMMAND(external),
     COMMAND(trainer),
@@ -113,11 +114,6 @@ static const char family_words[] =
 #define MUT_ROW_(upper, lower) " " #lower
     MUT_FAMILIES(MUT_ROW_);
 #undef MUT_ROW_
-static const char check_words[] =
-#define ORC_ROW_(name, kind, text) " " #name
-    ORC_CHECKS(ORC_ROW_);
-#undef ORC_ROW_
-
 static bool family_find(const char *name, enum mut_family *out)
 {
     for (int i = 0; i < MUT_FAMILY_COUNT; i++) {
@@ -328,8 +324,10 @@ static bool take_texts(struct har_campaign *c, const char *path, const struct ra
     c->fault_source = c->path;
     c->name = strdup(raw->name);
     c->planted = raw->planted != NULL ? strdup(raw->planted) : NULL;
+    c->also_train = raw->also_train != NULL ? har_yaml_resolve(path, raw->also_train) : NULL;
     const bool some = raw->faults_count > 0;
     return c->path != NULL && c->name != NULL && (raw->planted == NULL || c->planted != NULL) &&
+           (raw->also_train == NULL || c->also_train != NULL) &&
            list_copy(path, (const char *const *)raw->recipes, raw->recipes_count, &c->recipes,
                      &c->recipe_count) &&
            list_copy(NULL, some ? (const char *const *)raw->faults : every,
@@ -391,86 +389,6 @@ enum har_status har_campaign_of_recipe(const char *recipe, struct har_campaign *
         !list_copy(NULL, every, 1, &out->faults, &out->fault_count)) {
         har_campaign_fini(out);
         return har_fail(error, HAR_EMEMORY, "no memory for recipe %s", recipe);
-    }
-    return HAR_OK;
-}
-
-/* A value is the option's when the command line gave it, else the file's; the sentence says whose.
- */
-static enum har_status check_ranges(const struct har_campaign *c, const struct har_options *o,
-                                    struct har_error *error)
-{
-    const struct {
-        const char *key, *option; /* option NULL = none */
-        bool given;               /* on the command line */
-        int value, least, most;
-    } ranges[] = {
-        {"repeats", "--repeats", o->repeats >= 0, c->repeats, 1, HAR_SEED_BLOCK - 1},
-        {"horizon", "--horizon", o->horizon >= 0, c->horizon, 0, 1000000},
-        /* bounds need three runs */
-        {"calibration", "--calibration", o->calibration >= 0, c->calibration, 3,
-         HAR_SEED_BLOCK - 1},
-        {"false_alarms", "--false-alarms", o->false_alarms >= 0, c->false_alarms, 0,
-         HAR_SEED_BLOCK - 1},
-        {"jobs", "--jobs", o->jobs >= 0, c->jobs, 0, 1024},
-        {"timeout_factor", NULL, false, c->timeout_factor, 2, 1000},
-        {"timeout_min", NULL, false, c->timeout_min_s, 1, 86400},
-        {"reference_timeout", NULL, false, c->reference_timeout_s, 1, 7 * 86400},
-        {"external_timeout", NULL, false, c->external_timeout_s, 1, 86400},
-        {"memory_mb", NULL, false, c->memory_mb, 0, 1 << 24},
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        if (ranges[i].value >= ranges[i].least && ranges[i].value <= ranges[i].most) {
-            continue;
-        }
-        return har_fail(error, HAR_EUSAGE, "%s%s%s must lie in [%d, %d], not %d",
-                        ranges[i].given ? "" : c->path, ranges[i].given ? "" : ": ",
-                        ranges[i].given ? ranges[i].option : ranges[i].key, ranges[i].least,
-                        ranges[i].most, ranges[i].value);
-    }
-    return HAR_OK;
-}
-
-static enum har_status check_all(const struct har_campaign *c, const struct har_options *o,
-                                 struct har_error *error)
-{
-    const enum har_status status = check_ranges(c, o, error);
-    if (status != HAR_OK) {
-        return status;
-    }
-    if (c->recipe_count >= HAR_SEED_GAP / HAR_SEED_BLOCK) {
-        return har_fail(error, HAR_EUSAGE, "%s: more than %d recipes", c->path,
-                        HAR_SEED_GAP / HAR_SEED_BLOCK - 1);
-    }
-    for (size_t i = 0; i < c->check_count; i++) {
-        enum orc_check_id id;
-        if (!orc_check_find(c->checks[i], &id)) {
-            return har_fail(error, HAR_EUSAGE, "%s: unknown check '%s'; there are%s",
-                            o->checks != NULL ? "--checks" : c->path, c->checks[i], check_words);
-        }
-        if (id == ORC_CHECK_external && c->external.words.count == 0) {
-            return har_fail(error, HAR_EUSAGE,
-                            "%s: check external needs a command: key external "
-                            "or --external",
-                            o->checks != NULL ? "--checks" : c->path);
-        }
-    }
-    if (c->mode == HAR_MODE_lockstep &&
-        (c->trainer.words.count > 0 || c->reference != HAR_REFERENCE_faultline)) {
-        return har_fail(error, HAR_EUSAGE,
-                        "%s: mode lockstep needs Faultline's own trainer and reference", c->path);
-    }
-    if (har_campaign_is_own(c) && c->horizon == 0) {
-        return har_fail(
-            error, HAR_EUSAGE,
-            "%s: a trainer of your own on a recipe of your own needs horizon, the steps "
-            "of a run",
-            c->path);
-    }
-    if (c->planted != NULL && c->trainer.words.count == 0 && mut_fault_find(c->planted) == NULL) {
-        return har_fail(error, HAR_EUSAGE,
-                        "%s: planted: unknown fault '%s' (faultline list shows all)", c->path,
-                        c->planted);
     }
     return HAR_OK;
 }
@@ -542,6 +460,11 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     if (memory && o->checks != NULL) {
         memory = take_checks(c, o->checks);
     }
+    if (memory && o->also_train != NULL) {
+        free(c->also_train);
+        c->also_train = strdup(o->also_train);
+        memory = c->also_train != NULL;
+    }
     if (!memory) {
         return har_fail(error, HAR_EMEMORY, "no memory for the campaign");
     }
@@ -559,7 +482,7 @@ enum har_status har_campaign_apply(struct har_campaign *c, const struct har_opti
     if (status == HAR_OK && o->mode != NULL) {
         status = take_mode(c, "--mode", o->mode, error);
     }
-    return status == HAR_OK ? check_all(c, o, error) : status;
+    return status == HAR_OK ? har_campaign_check(c, o, error) : status;
 }
 
 void har_campaign_fini(struct har_campaign *c)
@@ -567,6 +490,7 @@ void har_campaign_fini(struct har_campaign *c)
     free(c->name);
     free(c->path);
     free(c->planted);
+    free(c->also_train);
     har_user_fini(&c->external);
     har_user_fini(&c->trainer);
     har_user_fini(&c->second);

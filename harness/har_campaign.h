@@ -59,8 +59,9 @@ struct har_campaign {
     int horizon; /* steps; 0 = the recipe's */
     int calibration;
     int false_alarms;
-    int jobs;      /* 0 = one per core */
-    char *planted; /* id of the always-detected fault; NULL = chosen */
+    int jobs;         /* 0 = one per core */
+    char *planted;    /* id of the always-detected fault; NULL = chosen */
+    char *also_train; /* second healthy build of the trainer, for half of the healthy runs; NULL */
     enum har_schedule schedules[MUT_FAMILY_COUNT]; /* for faults whose trigger names none */
     int timeout_factor;
     int timeout_min_s;
@@ -87,6 +88,10 @@ HAR_CHECKED enum har_status har_campaign_of_recipe(const char *recipe, struct ha
                                                    struct har_error *error);
 /* Overrides what the command line gave and checks the ranges of all values. */
 HAR_CHECKED enum har_status har_campaign_apply(struct har_campaign *campaign,
+                                               const struct har_options *options,
+                                               struct har_error *error);
+/* The second half of that: ranges, and what excludes what. */
+HAR_CHECKED enum har_status har_campaign_check(const struct har_campaign *campaign,
                                                const struct har_options *options,
                                                struct har_error *error);
 void har_campaign_fini(struct har_campaign *campaign);

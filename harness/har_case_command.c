@@ -17,7 +17,9 @@ static enum har_status train_command(struct har_case *c, enum har_role role,
         return har_fail(error, HAR_EMEMORY, "no memory for case %s", c->key);
     }
     const struct har_train train = {
-        .program = c->variant.lanes ? c->lab->programs.train_lanes : c->lab->programs.train,
+        .program = c->variant.lanes  ? c->lab->programs.train_lanes
+                   : c->variant.also ? c->lab->campaign.also_train
+                                     : c->lab->programs.train,
         .fault = c->entry,
         .weights = c->weights,
         .trace = c->traces[role],

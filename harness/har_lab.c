@@ -277,8 +277,11 @@ static enum har_status hash_commands(struct har_lab *lab, struct har_error *erro
 {
     const struct har_campaign *const c = &lab->campaign;
     const uint64_t reference = (uint64_t)c->reference;
-    const enum har_status status = har_user_hash(&c->trainer, &lab->programs_hash, error);
+    enum har_status status = har_user_hash(&c->trainer, &lab->programs_hash, error);
     lab->programs_hash = har_hash_bytes(lab->programs_hash, &reference, sizeof reference);
+    if (status == HAR_OK && c->also_train != NULL) {
+        status = har_hash_file(c->also_train, &lab->programs_hash, error);
+    }
     return status == HAR_OK ? har_user_hash(&c->second, &lab->programs_hash, error) : status;
 }
 

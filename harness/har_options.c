@@ -121,6 +121,9 @@ static const struct row rows[] = {
      "trainer without fault sites (FAULTLINE_TRAIN_PRODUCTION)"},
     {"train-lanes", 0, TEXT, AT(train_lanes), ON_PROGRAMS, "FILE",
      "trainer with emulated lanes (FAULTLINE_TRAIN_LANES)"},
+    {"also-train", 0, TEXT, AT(also_train), ON_RUNS, "FILE",
+     "second healthy build, e.g. of another compiler, for half of the healthy runs (the "
+     "campaign's)"},
     {"ref", 0, TEXT, AT(ref), ON_PROGRAMS, "FILE", "reference trainer (FAULTLINE_REF)"},
     {"init", 0, TEXT, AT(init), ON_PROGRAMS, "FILE", "maker of initial weights (FAULTLINE_INIT)"},
     {"text-stage", 0, TEXT, AT(text_stage), ON_PROGRAMS, "FILE",

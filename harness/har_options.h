@@ -55,6 +55,7 @@ struct har_options {
     const char *external;
     /* programs; NULL = beside the faultline program or from the environment */
     const char *train, *train_production, *train_lanes, *ref, *init, *text_stage, *python;
+    const char *also_train; /* a second healthy build */
 };
 
 /* Parses argv[0] = command name, then options. HAR_EUSAGE with a sentence. */

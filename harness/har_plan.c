@@ -15,6 +15,7 @@ struct har_variant har_variant_other(struct har_variant variant)
         .schedule = variant.schedule == HAR_SCHEDULE_fifo ? HAR_SCHEDULE_pct : HAR_SCHEDULE_fifo,
         .tasks = !variant.tasks,
         .lanes = variant.lanes,
+        .also = variant.also,
     };
     return other;
 }

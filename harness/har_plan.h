@@ -16,9 +16,10 @@ struct har_variant {
     enum har_schedule schedule;
     bool tasks; /* --driver tasks */
     bool lanes; /* the trainer with emulated lanes */
+    bool also;  /* the campaign's second healthy build */
 };
-/* Schedule and driver reversed: what the repeat check runs. Lanes stay; their order is another one,
- * by the schedule seed. */
+/* Schedule and driver reversed: what the repeat check runs. Lanes stay (their order is another one,
+ * by the schedule seed), and so does the build. */
 struct har_variant har_variant_other(struct har_variant variant);
 
 /* A recipe as the plan sees it: what its healthy run contained. */

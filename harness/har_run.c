@@ -395,10 +395,9 @@ static enum har_status estimate_bench(struct har_lab *lab, int index, double *se
     const struct har_campaign *const c = &lab->campaign;
     const struct har_bench *const bench = &lab->benches[index];
     const char *const recipe = bench->recipe.name;
-    static const char *const what[] = {"artifact/healthy",   "artifact/followed",
-                                       "artifact/reference", "fault/reference",
-                                       "alarm/reference",    "fault/subject",
-                                       "alarm/subject"};
+    static const char *const what[] = {
+        "artifact/healthy", "artifact/followed", "artifact/reference", "fault/reference",
+        "alarm/reference",  "fault/subject",     "alarm/subject"};
     enum { HEALTHY, FOLLOWED, REFERENCE, OF_FAULT, OF_ALARM, FAULT, ALARM, KINDS };
     size_t stored[KINDS] = {0};
     double healthy_s = 0.0;
@@ -418,11 +417,10 @@ static enum har_status estimate_bench(struct har_lab *lab, int index, double *se
     const double alarms = bench->owned ? c->false_alarms : 0.0;
     const double seeds = c->repeats + c->calibration + alarms;
     const double references = bench->lockstep ? c->calibration + cases + alarms : seeds;
-    *seconds = left_of(seeds, stored[HEALTHY] + stored[FOLLOWED]) * healthy_s +
-               left_of(references, stored[REFERENCE] + stored[OF_FAULT] + stored[OF_ALARM]) *
-                   reference_s +
-               HAR_TRAINERS * healthy_s *
-                   (left_of(cases, stored[FAULT]) + left_of(alarms, stored[ALARM]));
+    *seconds =
+        left_of(seeds, stored[HEALTHY] + stored[FOLLOWED]) * healthy_s +
+        left_of(references, stored[REFERENCE] + stored[OF_FAULT] + stored[OF_ALARM]) * reference_s +
+        HAR_TRAINERS * healthy_s * (left_of(cases, stored[FAULT]) + left_of(alarms, stored[ALARM]));
     return status;
 }
 
@@ -434,7 +432,7 @@ static enum har_status estimate(struct har_lab *lab, double *seconds, struct har
     for (size_t i = 0; i < lab->bench_count; i++) {
         if (lab->benches[i].used) {
             har_artifacts_need(&set, &lab->benches[i], lab->campaign.seed, plain);
-            har_artifacts_need_pair(&set, &lab->benches[i], lab->campaign.seed);
+            har_artifacts_need_pair(&set, &lab->benches[i], lab->campaign.seed, plain);
         }
     }
     enum har_status status = har_artifacts_make(lab, &set, error);

@@ -229,7 +229,8 @@ static enum har_status load_reference(struct har_lab *lab, struct replay *r,
                                            .seed = lab->campaign.seed};
     struct har_artifacts set = {0};
     char *const path = har_artifact_path(&reference);
-    har_artifacts_need_pair(&set, r->bench, lab->campaign.seed);
+    har_artifacts_need_pair(&set, r->bench, lab->campaign.seed,
+                            (struct har_variant){.schedule = HAR_SCHEDULE_fifo});
     enum har_status status = har_artifacts_make(lab, &set, error);
     if (status == HAR_OK) {
         status = path != NULL ? har_artifact_read(r->bench, path, &r->reference, error)

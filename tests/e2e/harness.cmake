@@ -12,6 +12,9 @@ add_test(NAME harness_doctor COMMAND $<TARGET_FILE:faultline> doctor)
 set_tests_properties(harness_doctor PROPERTIES LABELS ci TIMEOUT 120)
 add_test(NAME harness_gate COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/gate.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
 set_tests_properties(harness_gate PROPERTIES LABELS full TIMEOUT 600)
+# Healthy runs of a second build.
+add_test(NAME harness_null COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/null.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+set_tests_properties(harness_null PROPERTIES LABELS ci TIMEOUT 600)
 # kill -9 and full disks at random moments.
 add_test(NAME harness_moments_few COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/moments.sh ${PROJECT_BINARY_DIR}
          ${PROJECT_SOURCE_DIR} 3)
