@@ -89,6 +89,22 @@ static void add_checks(uint32_t mask, struct har_text *out)
     }
 }
 
+static void add_blame(const struct har_study_blame *b, struct har_text *out)
+{
+    har_text_addf(out,
+                  "diff blames the stage where the fault first shows: %zu of %zu (%.1f %%, exact "
+                  "95 %% interval %.1f to %.1f %%)\n  by the class of the fault:",
+                  b->right, b->n, 100.0 * (double)b->right / (double)b->n, 100.0 * b->interval.low,
+                  100.0 * b->interval.high);
+    for (int c = 0; c < MUT_CLASS_COUNT; c++) {
+        if (b->by_class[c][0] > 0) {
+            har_text_addf(out, " %s %zu of %zu", mut_class_name((enum mut_class)c),
+                          b->by_class[c][1], b->by_class[c][0]);
+        }
+    }
+    har_text_add(out, "\n");
+}
+
 static void add_study(const struct har_study *s, bool first_verdict, struct har_text *out)
 {
     if (s->count == 0) {
@@ -134,12 +150,7 @@ static void add_study(const struct har_study *s, bool first_verdict, struct har_
         har_text_add(out, "\n");
     }
     if (s->blame.n > 0) {
-        har_text_addf(
-            out,
-            "diff blames the stage where the fault first shows: %zu of %zu (%.1f %%, exact "
-            "95 %% interval %.1f to %.1f %%)\n",
-            s->blame.right, s->blame.n, 100.0 * (double)s->blame.right / (double)s->blame.n,
-            100.0 * s->blame.interval.low, 100.0 * s->blame.interval.high);
+        add_blame(&s->blame, out);
     }
 }
 

@@ -152,11 +152,12 @@ size_t orc_calibration_runs(const orc_calibration *calibration);
 ORC_CHECKED enum orc_status orc_judge(const struct orc_case *c, const orc_bounds *bounds,
                                       struct orc_verdict *verdicts, struct orc_error *error);
 
-/* First divergence between any two traces, by pipeline stage: text, tokens, labels, order,
- * activations, loss, gradients, schedule, updates, state, races, hashes (of one stack). Prints
- * nothing; fills a sentence. With bounds, found = false when equal within them, and a stack's own
- * hashes are not looked at. Without, every number and hash must be the same; worst is then the
- * largest relative deviation of a number (0 = all equal, NaN possible) and where it stands. */
+/* First divergence between any two traces, by pipeline stage: text, tokens, labels, order, races,
+ * memory (a rule that only one of the two breaks), activations, loss, gradients, schedule, updates,
+ * state, hashes (of one stack); at equal steps the earlier stage. Prints nothing; fills a sentence.
+ * With bounds, found = false when equal within them, and a stack's own hashes are not looked at.
+ * Without, every number and hash must be the same; worst is then the largest relative deviation of
+ * a number (0 = all equal, NaN possible) and where it stands. */
 struct orc_divergence {
     bool found;
     int step;

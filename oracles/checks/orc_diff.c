@@ -37,7 +37,8 @@ static const struct stage stages[] = {
      .groups = {ORC_GROUP_parameters, ORC_GROUP_moment1, ORC_GROUP_moment2},
      .group_count = 3},
 };
-enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
+/* Those of the input come first; then what the device did wrong, which the numbers follow from. */
+enum { STAGE_COUNT = sizeof stages / sizeof stages[0], INPUT_STAGES = 4 };
 
 /* One comparison of numbers, exact; keeps the largest relative deviation beside it. */
 struct exact {
@@ -177,18 +178,47 @@ static void compare_hashes(struct orc_probe *probe, const struct orc_case *c)
     }
 }
 
-static void compare_rest(const struct orc_case *c, bool hashes, struct orc_divergence *out)
+/* Where the rules of memory are broken is a fact of each run; at most at the last common step, or
+ * inside the one that a run stopped in. */
+static void judge_memory(const orc_trace *trace, int last, struct orc_verdict *verdict)
 {
-    struct orc_verdict races = {.fired = false}, bits = {.fired = false};
+    const struct orc_case alone = {.subject = trace};
+    struct orc_probe probe = {
+        .check = ORC_CHECK_memory, .verdict = verdict, .confounded_from = ORC_STEP_NEVER};
+    orc_check_run(ORC_CHECK_memory)(&alone, &probe);
+    verdict->fired = verdict->fired && verdict->step <= last + trace->stopped_inside;
+}
+
+/* A rule that both break at the same step is no difference. */
+static void compare_memory(const struct orc_case *c, struct orc_divergence *out)
+{
+    struct orc_verdict a = {.fired = false}, b = {.fired = false};
+    const int last = orc_range_common(c->subject, c->reference).last;
+    judge_memory(c->subject, last, &a);
+    judge_memory(c->reference, last, &b);
+    if (a.fired && b.fired && a.step == b.step) {
+        a.fired = b.fired = false;
+    }
+    take(out, orc_check_name(ORC_CHECK_memory), &a);
+    take(out, orc_check_name(ORC_CHECK_memory), &b);
+}
+
+static void compare_device(const struct orc_case *c, struct orc_divergence *out)
+{
+    struct orc_verdict races = {.fired = false};
     struct orc_probe probe = {
         .check = ORC_CHECK_races, .verdict = &races, .confounded_from = ORC_STEP_NEVER};
     compare_races(&probe, c);
-    take(out, "races", &races);
-    if (hashes) {
-        probe.verdict = &bits;
-        compare_hashes(&probe, c);
-        take(out, "hashes", &bits);
-    }
+    take(out, orc_check_name(ORC_CHECK_races), &races);
+    compare_memory(c, out);
+}
+
+static void compare_bits(const struct orc_case *c, struct orc_divergence *out)
+{
+    struct orc_verdict bits = {.fired = false};
+    struct orc_probe probe = {.verdict = &bits, .confounded_from = ORC_STEP_NEVER};
+    compare_hashes(&probe, c);
+    take(out, "hashes", &bits);
 }
 
 static void compare_stage(const struct orc_case *c, const struct stage *stage,
@@ -230,8 +260,13 @@ enum orc_status orc_diff(const orc_trace *a, const orc_trace *b, const orc_bound
     memset(out, 0, sizeof *out);
     for (int i = 0; i < STAGE_COUNT; i++) {
         compare_stage(&c, &stages[i], bounds, seen, out);
+        if (i + 1 == INPUT_STAGES) {
+            compare_device(&c, out);
+        }
     }
-    compare_rest(&c, bounds == NULL, out);
+    if (bounds == NULL) {
+        compare_bits(&c, out);
+    }
     free(seen);
     if (!out->found) {
         (void)snprintf(out->detail, sizeof out->detail, "%s",

@@ -23,6 +23,8 @@ static const struct {
     {SYNTH_update, "updates", "typical", SYNTH_PLANT_STEP},
     {SYNTH_parameter, "state", "parameters", SYNTH_PLANT_STEP},
     {SYNTH_race, "races", "1 unordered pairs", SYNTH_PLANT_STEP},
+    {SYNTH_leak, "memory", "leak", SYNTH_PLANT_STEP},
+    {SYNTH_conservation, "memory", "live + cached", SYNTH_PLANT_STEP},
     {SYNTH_records_absent, "order", "step without records", SYNTH_PLANT_STEP},
 };
 
@@ -76,6 +78,7 @@ Test(diff, without_bounds_every_digit_and_hash_counts)
         {SYNTH_update_one, "updates"},
         {SYNTH_moment, "state"},
         {SYNTH_race, "races"},
+        {SYNTH_spurious, "memory"},
         {SYNTH_hash_state, "hashes"},
         {SYNTH_hash_ledger, "hashes"},
         {SYNTH_nonfinite, "gradients"},
@@ -97,6 +100,31 @@ Test(diff, without_bounds_every_digit_and_hash_counts)
             cr_expect_eq(d.step, SYNTH_PLANT_STEP, "%s", d.detail);
         }
     }
+}
+
+/* What the device did wrong in a step comes before the numbers of that step, and after its input.
+ */
+Test(diff, races_and_memory_stand_between_input_and_numbers)
+{
+    static const struct {
+        enum synth_plant mine, theirs;
+        const char *stage;
+    } rows[] = {
+        {SYNTH_race, SYNTH_activation, "races"},  {SYNTH_race, SYNTH_labels, "labels"},
+        {SYNTH_leak, SYNTH_activation, "memory"}, {SYNTH_leak, SYNTH_order, "order"},
+        {SYNTH_leak, SYNTH_race, "races"},        {SYNTH_backlog, SYNTH_moment, "state"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct synth mine = synth_subject(SEED), theirs = synth_subject(SEED);
+        mine.plant = rows[i].mine;
+        theirs.plant = rows[i].theirs;
+        mine.scales = theirs.scales = 4;
+        const struct orc_divergence d = diff(&mine, &theirs, NULL);
+        cr_expect_str_eq(d.stage, rows[i].stage, "%s", d.detail);
+    }
+    struct synth both = synth_subject(SEED);
+    both.plant = SYNTH_leak; /* what both break is no difference */
+    cr_expect_not(diff(&both, &both, NULL).found);
 }
 
 /* Two stacks round differently from the first step on; the largest difference is told beside. */
