@@ -270,6 +270,23 @@ static enum har_status replay_in(const struct har_options *options, const char *
     return status;
 }
 
+/* A trainer of the user, a reference, an oracle: none has a schedule that could be replayed. */
+static enum har_status not_replayable(const struct har_replay_run *run, struct har_error *error)
+{
+    struct har_text words = {0};
+    for (size_t i = 0; i < run->args.count; i++) {
+        har_text_add(&words, i > 0 ? " " : "");
+        har_text_add_shell(&words, run->args.items[i]);
+    }
+    const enum har_status status =
+        har_fail(error, HAR_EUSAGE,
+                 "run %lld (%s %s) is not a run of Faultline's trainer, and no other has a "
+                 "schedule to replay; it was %.600s",
+                 (long long)run->id, run->key, run->role, har_text_get(&words));
+    har_text_fini(&words);
+    return status;
+}
+
 enum har_status har_replay_do(const struct har_options *options, const char *which,
                               struct har_replay *out, struct har_error *error)
 {
@@ -287,9 +304,9 @@ enum har_status har_replay_do(const struct har_options *options, const char *whi
     if (status != HAR_OK) {
         return status;
     }
-    if (strstr(out->run.args.items[0], "faultline-train") == NULL) {
-        return har_fail(error, HAR_EUSAGE, "run %lld (%s %s) is not a run of the trainer",
-                        (long long)out->run.id, out->run.key, out->run.role);
+    if (strcmp(out->run.args.items[0], "/usr/bin/env") == 0 || /* har_lab_own_args */
+        option_of(&out->run.args, "--schedule") == NULL) {
+        return not_replayable(&out->run, error);
     }
     const char *const root = temporary != NULL ? temporary : "/tmp";
     snprintf(dir, sizeof dir, "%s/faultline-replay-XXXXXX", root);

@@ -31,6 +31,8 @@ expect 'both sides in the timeline' '1 2' "$(grep -o '^[12]' "$work/stdout" | un
 code 0 '' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole" --schedule aimed
 expect 'order of an aimed replay' 1 "$(grep -c '^pair 1 .*the second ran first' "$work/stdout")"
 code 1 'no run' "$faultline" replay input_copied_wait.omitted/pico/77 --out "$work/whole"
+code 1 "is not a run of Faultline's trainer.*faultline-ref" "$faultline" replay --out "$work/whole" \
+    "$(query "$work/whole" "select min(id) from runs where role = 'reference'")"
 code 1 'names no run' "$faultline" replay "x' OR 'x" --out "$work/whole"
 code 1 'no stored results' "$faultline" replay 1 --out "$work/nowhere"
 code 1 'pairs' "$faultline" replay input_copied_wait.omitted/pico/1 --out "$work/whole" --pair 999

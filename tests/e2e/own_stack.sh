@@ -51,6 +51,8 @@ runs=$(query whole 'select count(*) from runs')
 code 0 '' "$faultline" run -c "$campaign" -o "$work/whole"
 expect 'runs after the same command' "$runs" "$(query whole 'select count(*) from runs')"
 code 6 'another plan' "$faultline" run -c "$campaign" --external true -o "$work/whole"
+code 1 "is not a run of Faultline's trainer.*it was /usr/bin/env FAULTLINE_FAULT=loss_mean.summed .*train_softmax.py" \
+    "$faultline" replay loss_mean.summed/softmax/1 -o "$work/whole"
 
 # From here on the trainers copy the traces of that campaign, so that a run costs next to nothing.
 mkdir "$work/copies"
