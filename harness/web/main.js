@@ -6,6 +6,10 @@ import { strykerSection } from "./stryker.js";
 
 const titles = { verdict: "Verdict", matrix: "Matrix", speed: "How soon", doses: "Doses", sets: "Enough", kinds: "Kinds", alarms: "False alarms", sources: "Sources" };
 const makers = { verdict, matrix, speed, doses, sets, kinds: rates, alarms, sources: strykerSection };
+const modes = {
+  free: "One reference a recipe and seed trains on its own from the same initial weights. Healthy stacks drift apart; the bounds allow for that.",
+  lockstep: "Each run has a reference that starts every step from the run's own weights, moments and batch. Small faults cannot hide in drift; the loss says little, as every step starts from the run's own weights.",
+};
 const main = document.getElementById("main");
 
 function read() {
@@ -14,9 +18,10 @@ function read() {
 
 function drawHead({ results }) {
   const p = results.provenance ?? {};
-  const parts = [`mode ${results.mode}`, p.commit && `commit ${p.commit.slice(0, 12)}${p.commit.endsWith("-dirty") ? "-dirty" : ""}`, p.compiler, p.cpu && `${p.cpu}, ${p.cores} cores`, p.seed != null && `seed ${p.seed}`, `${Math.round(results.summary.seconds)} s`];
+  const parts = [p.commit && `commit ${p.commit.slice(0, 12)}${p.commit.endsWith("-dirty") ? "-dirty" : ""}`, p.compiler, p.cpu && `${p.cpu}, ${p.cores} cores`, p.seed != null && `seed ${p.seed}`, `${Math.round(results.summary.seconds)} s`];
   document.title = `Faultline: ${results.campaign}`;
-  document.getElementById("top").replaceChildren(h("h1", {}, `Faultline report, campaign ${results.campaign}`), h("p", { class: "note" }, parts.filter(Boolean).join(" · ")));
+  document.getElementById("top").replaceChildren(h("h1", {}, `Faultline report, campaign ${results.campaign}`), h("p", { class: "note" }, parts.filter(Boolean).join(" · ")),
+    h("details", { class: "note", id: "mode" }, h("summary", {}, `mode ${results.mode}`), h("p", {}, modes[results.mode] ?? "")));
   document.getElementById("foot").replaceChildren(
     h("p", {}, `Plan ${results.plan_hash}, programs ${p.programs_hash ?? "–"}, calibration ${p.calibration ?? "–"} runs a recipe, recipes ${(p.recipes ?? []).map((r) => `${r.name} (${r.hash})`).join(", ")}.`),
     h("p", {}, "Made from results.sqlite by faultline report; this file loads nothing."));

@@ -53,6 +53,11 @@ const overflow = (page) => page.evaluate(() => document.documentElement.scrollWi
 const desk = await open(1280, 900, "light");
 const summary = results.summary;
 check("the verdict names the counts", (await text(desk, ".verdict")).includes(`${summary.detected} of ${summary.detection_rate_of}`));
+check("the page names the mode", (await text(desk, "#mode summary")) === `mode ${results.mode}`);
+const told = () => desk.$eval("#mode p", (e) => e.checkVisibility() && e.textContent);
+check("what the mode means is folded away", (await told()) === false);
+await desk.click("#mode summary");
+check("a click says what the mode means", { free: /trains on its own/, lockstep: /starts every step from the run's own/ }[results.mode].test(await told()));
 check("a row for each fault", (await desk.$$("#matrix tbody tr")).length === results.faults.length);
 for (const id of ["matrix", "speed", "sets", "kinds", "alarms", "sources"]) check(`section ${id}`, (await desk.$(`section#${id}`)) !== null);
 check("plots are drawn", (await desk.$$("figure svg")).length >= 4);

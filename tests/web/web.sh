@@ -10,10 +10,13 @@ mkdir -p "$out"
 cp "$here"/package.json "$here"/package-lock.json "$out"/
 (cd "$out" && npm ci --no-audit --no-fund >npm.log 2>&1) || { cat "$out/npm.log"; exit 1; }
 results=${4:-$out/results}
+campaign=(run -c "$source/corpus/campaigns/smoke.yaml" -F 'adamw_*' -F 'layout_*' -F 'input_*' -F 'model_attention_scale.*'
+    -F 'dev_malloc_size.*' --false-alarms 3)
 if [ $# -lt 4 ]; then
-    rm -rf "$results"
-    "$build/harness/faultline" run -c "$source/corpus/campaigns/smoke.yaml" -F 'adamw_*' -F 'layout_*' -F 'input_*' \
-        -F 'model_attention_scale.*' -F 'dev_malloc_size.*' --false-alarms 3 --out "$results" >"$out/run.log"
+    rm -rf "$results" "$results-lockstep"
+    "$build/harness/faultline" "${campaign[@]}" --out "$results" >"$out/run.log"
+    "$build/harness/faultline" "${campaign[@]}" --mode lockstep --out "$results-lockstep" >"$out/run-lockstep.log"
+    node "$here/page_test.mjs" "$results-lockstep" "$out/screenshots-lockstep" "$out"
 fi
 node "$here/schema_test.mjs" "$results" "$out"
 node "$here/page_test.mjs" "$results" "$out/screenshots" "$out"
