@@ -18,8 +18,15 @@ const char *orc_regime_name(enum orc_regime regime)
 
 double orc_regime_margin(enum orc_regime regime)
 {
-    const bool amplified = regime == ORC_REGIME_later || regime == ORC_REGIME_amplified;
-    return amplified ? ORC_MARGIN_DRIFT : ORC_MARGIN;
+    switch (regime) {
+    case ORC_REGIME_later:
+    case ORC_REGIME_amplified:
+        return ORC_MARGIN_DRIFT;
+    case ORC_REGIME_undivided:
+        return ORC_MARGIN_LOSS;
+    default:
+        return ORC_MARGIN;
+    }
 }
 
 static uint64_t mix(uint64_t hash, const char *text)
@@ -158,11 +165,11 @@ void orc_bounds_seal(struct orc_bounds *bounds)
     }
     (void)snprintf(bounds->summary, sizeof bounds->summary,
                    "bounds for recipe %.100s from %zu healthy runs%s: %g times (after the first "
-                   "step, for numbers that drift, %g times) the quantile %g of their largest "
-                   "normalised deviations; scales leave the run itself out",
+                   "step, for numbers that drift, %g times, for losses %g times) the quantile %g "
+                   "of their largest normalised deviations; scales leave the run itself out",
                    bounds->recipe, bounds->runs,
                    bounds->lockstep ? " in lockstep with their references" : "", ORC_MARGIN,
-                   ORC_MARGIN_DRIFT, bounds->quantile);
+                   ORC_MARGIN_DRIFT, ORC_MARGIN_LOSS, bounds->quantile);
 }
 
 void orc_bounds_free(orc_bounds *bounds)

@@ -12,6 +12,13 @@ enum orc_regime orc_regime_at(const struct orc_case *c, int step)
     return step == 1 || orc_trace_follows(c->reference) ? ORC_REGIME_first : ORC_REGIME_later;
 }
 
+/* Scalars after the first step, unless they are divided by the drift or have none in it. */
+static enum orc_regime undivided_at(const struct orc_case *c, int step)
+{
+    const bool first = orc_regime_at(c, step) == ORC_REGIME_first;
+    return first ? ORC_REGIME_first : ORC_REGIME_undivided;
+}
+
 /* How the deviation of a scalar is judged. */
 struct scalar_rule {
     enum orc_scalar which;
@@ -39,7 +46,9 @@ static void compare(const struct orc_case *c, struct orc_probe *probe,
         }
         const double a = mine->scalar[rule->which].value, b = theirs->scalar[rule->which].value;
         const struct orc_item item = {.step = s,
-                                      .regime = rule->exact ? ORC_REGIME_any : orc_regime_at(c, s),
+                                      .regime = rule->exact      ? ORC_REGIME_any
+                                                : rule->drifting ? orc_regime_at(c, s)
+                                                                 : undivided_at(c, s),
                                       .pooled = rule->pooled && s > 1,
                                       .group = "",
                                       .class_name = "",

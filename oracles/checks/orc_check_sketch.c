@@ -39,6 +39,8 @@ static double squared_distance(const struct orc_sketch *a, const struct orc_sket
     return sum / (ORC_SKETCH_NONFINITE - ORC_SKETCH_FIRST);
 }
 
+/* A tensor's distance relative to its norm counts, however small the tensor: what follows from a
+ * norm's gain that is off by a part is as far off as what follows from a matrix that is. */
 double orc_drift(const struct orc_case *c, int step)
 {
     if (orc_regime_at(c, step) == ORC_REGIME_first) {
@@ -51,27 +53,31 @@ double orc_drift(const struct orc_case *c, int step)
     }
     const struct orc_sketches *a = &mine->group[ORC_GROUP_parameters];
     const struct orc_sketches *b = &theirs->group[ORC_GROUP_parameters];
-    double apart = 0.0, norm = 0.0;
+    double drift = 0.0;
+    bool compared = false;
     for (size_t i = 0; i < a->count; i++) {
         const struct orc_sketch *other = partner(b, i, a->items[i].name);
-        if (other != NULL) {
-            apart += squared_distance(&a->items[i], other);
-            norm += other->numbers[ORC_SKETCH_NORM] * other->numbers[ORC_SKETCH_NORM];
+        if (other == NULL || other->numbers[ORC_SKETCH_NORM] == 0.0) {
+            continue;
         }
+        const double apart =
+            sqrt(squared_distance(&a->items[i], other)) / other->numbers[ORC_SKETCH_NORM];
+        if (!isfinite(apart)) {
+            return (double)NAN;
+        }
+        drift = apart > drift ? apart : drift;
+        compared = true;
     }
-    if (norm == 0.0) {
+    if (!compared) {
         return -1.0;
     }
-    const double drift = sqrt(apart / norm), least = orc_trace_roundoff(c->subject);
-    if (!isfinite(drift)) {
-        return (double)NAN;
-    }
+    const double least = orc_trace_roundoff(c->subject);
     return drift > least ? drift : least;
 }
 
-/* One element whose gradient is within rounding of zero may be off by its whole step: with its
- * margin the bound of a single tensor is at least that. */
-static const double element_floor = 1.0 / ORC_MARGIN_DRIFT;
+/* One element whose gradient is within rounding of zero may go the other way, two whole steps off:
+ * with its margin the bound of a single tensor is at least that. */
+static const double element_floor = 2.0 / ORC_MARGIN_DRIFT;
 
 /* How the numbers of one group at one step are made comparable. */
 struct unit {
@@ -94,18 +100,48 @@ static enum family family_of(const char *name)
 
 /* Relative deviations of the tensors of one family, for the typical one of the step. */
 struct typical {
-    double *norms, *projections;
-    size_t norm_count, projection_count;
+    double *norms, *projections; /* one number a tensor each */
+    size_t count;
 };
 
+/* 0 for 0, whatever the norm; NaN stays. */
+static double relative_to(double norm, double apart)
+{
+    return apart > 0.0 || isnan(apart) ? apart / norm : 0.0;
+}
+
+/* What the rounding of all elements did to a tensor, without what one element did that went astray:
+ * an error e in one element moves every projection by |e|, so the spread of their distances is the
+ * rest's; and the norm by at most |e| times that element's share of it. A fault that moves many
+ * elements moves the projections each by another amount, and the norm by more than that. */
+static void add_typical(struct typical *typical, const struct unit *unit,
+                        const struct orc_sketch *a, const struct orc_sketch *b)
+{
+    const double count = ORC_SKETCH_NONFINITE - ORC_SKETCH_FIRST;
+    const double norm = fabs(b->numbers[ORC_SKETCH_NORM]);
+    double sum = 0.0, squares = 0.0;
+    for (int p = ORC_SKETCH_FIRST; p < ORC_SKETCH_NONFINITE; p++) {
+        const double apart = fabs(a->numbers[p] - b->numbers[p]);
+        sum += apart;
+        squares += apart * apart;
+    }
+    const double variance = squares / count - (sum / count) * (sum / count);
+    const double spread = variance > 0.0 || isnan(variance) ? sqrt(variance) : 0.0;
+    const double moved = fabs(a->numbers[ORC_SKETCH_NORM] - b->numbers[ORC_SKETCH_NORM]);
+    const double share = norm > 0.0 ? unit->element / norm : 0.0;
+    const double rest = moved - sum / count * share;
+    typical->norms[typical->count] = relative_to(norm, rest);
+    typical->projections[typical->count++] = relative_to(norm, spread);
+}
+
 static void report(struct orc_probe *probe, const struct unit *unit, const struct orc_sketch *a,
-                   const struct orc_sketch *b, int index, struct typical *typical)
+                   const struct orc_sketch *b, int index)
 {
     const double seen = a->numbers[index], wanted = b->numbers[index];
     const double norm = fabs(b->numbers[ORC_SKETCH_NORM]);
     const double apart = seen == wanted && isfinite(seen) ? 0.0 : fabs(seen - wanted);
     const bool is_norm = index == ORC_SKETCH_NORM;
-    const double relative = apart > 0.0 || isnan(apart) ? apart / norm : 0.0;
+    const double relative = relative_to(norm, apart);
     const bool pooled = unit->adam;
     const double scale = pooled ? unit->element / norm : unit->drift;
     const struct orc_item item = {.step = unit->step,
@@ -124,18 +160,12 @@ static void report(struct orc_probe *probe, const struct unit *unit, const struc
     if (!unit->adam || unit->element > 0.0) {
         orc_probe_deviation(probe, &item);
     }
-    if (typical != NULL && is_norm) {
-        typical->norms[typical->norm_count++] = relative;
-    } else if (typical != NULL) {
-        typical->projections[typical->projection_count++] = relative;
-    }
 }
 
 /* A norm deviates relative to the reference's norm, and so does each projection: for an error
  * vector e, the projection of e is about ||e||, whatever the projection of the tensor is. */
 static void compare_sketch(struct orc_probe *probe, const struct unit *unit,
-                           const struct orc_sketch *a, const struct orc_sketch *b,
-                           struct typical *typical)
+                           const struct orc_sketch *a, const struct orc_sketch *b)
 {
     const double mine = a->numbers[ORC_SKETCH_NONFINITE];
     const double theirs = b->numbers[ORC_SKETCH_NONFINITE];
@@ -143,9 +173,9 @@ static void compare_sketch(struct orc_probe *probe, const struct unit *unit,
     orc_probe_exact(probe, unit->step, counts_equal,
                     "%s %.90s: %.0f non-finite elements, expected %.0f",
                     orc_group_name(unit->group), a->name, mine, theirs);
-    report(probe, unit, a, b, ORC_SKETCH_NORM, typical);
+    report(probe, unit, a, b, ORC_SKETCH_NORM);
     for (int p = ORC_SKETCH_FIRST; p < ORC_SKETCH_NONFINITE; p++) {
-        report(probe, unit, a, b, p, typical);
+        report(probe, unit, a, b, p);
     }
 }
 
@@ -184,14 +214,14 @@ static void report_typical(struct orc_probe *probe, const struct unit *unit, con
 static bool typical_init(struct typical *typical, size_t count)
 {
     typical->norms = calloc(count + 1, sizeof(double));
-    typical->projections = calloc(count + 1, (ORC_SKETCH_NONFINITE - 1) * sizeof(double));
+    typical->projections = calloc(count + 1, sizeof(double));
     return typical->norms != NULL && typical->projections != NULL;
 }
 
 static void compare_lists(struct orc_probe *probe, const struct unit *unit,
                           const struct orc_sketches *mine, const struct orc_sketches *theirs)
 {
-    struct typical typical[FAMILY_COUNT] = {{.norm_count = 0}};
+    struct typical typical[FAMILY_COUNT] = {{.count = 0}};
     const size_t count = ORC_FAULT(item_count, mine->count);
     bool keep = unit->adam;
     for (int f = 0; keep && f < FAMILY_COUNT; f++) {
@@ -206,14 +236,16 @@ static void compare_lists(struct orc_probe *probe, const struct unit *unit,
         const char *const name = mine->items[i].name;
         const struct orc_sketch *other = partner(theirs, i, name);
         if (other != NULL) {
-            compare_sketch(probe, unit, &mine->items[i], other,
-                           keep ? &typical[family_of(name)] : NULL);
+            compare_sketch(probe, unit, &mine->items[i], other);
+        }
+        if (other != NULL && keep) {
+            add_typical(&typical[family_of(name)], unit, &mine->items[i], other);
         }
     }
     for (int f = 0; f < FAMILY_COUNT; f++) {
         struct typical *t = &typical[f];
-        report_typical(probe, unit, family_names[f], t->norms, t->norm_count, "typical norm");
-        report_typical(probe, unit, family_names[f], t->projections, t->projection_count,
+        report_typical(probe, unit, family_names[f], t->norms, t->count, "typical norm");
+        report_typical(probe, unit, family_names[f], t->projections, t->count,
                        "typical projection");
         free(t->norms);
         free(t->projections);
@@ -251,10 +283,7 @@ static bool unit_of(const struct orc_case *c, enum orc_group group, int step, do
     } else if (group == ORC_GROUP_parameters) {
         out->element = rates;
     }
-    /* Parameters are not divided by the drift: they are what drifts. */
-    if (group != ORC_GROUP_parameters) {
-        out->drift = orc_drift(c, step);
-    }
+    out->drift = orc_drift(c, step);
     return !(out->drift < 0.0);
 }
 

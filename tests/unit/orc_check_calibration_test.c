@@ -133,8 +133,8 @@ Test(calibration, damaged_json_is_refused)
     static const struct {
         const char *old, *new;
     } damage[] = {
-        {"\"schema_version\":1", "\"schema_version\":2"},
-        {"\"schema_version\":1", "\"other\":1"},
+        {"\"schema_version\":2", "\"schema_version\":3"},
+        {"\"schema_version\":2", "\"other\":1"},
         {"\"runs\":4", "\"runs\":1"},
         {"\"runs\":4", "\"runs\":5"},
         {"\"quantile\":1", "\"quantile\":2"},

@@ -154,15 +154,24 @@ static double true_projection(const struct synth *s, int group, int step, int it
     return sum;
 }
 
+static double rate(int step)
+{
+    return 3e-3 * (1.0 + cos(M_PI * step / SYNTH_STEPS)) / 2.0;
+}
+
 /* The numeric difference planted into one projection of one tensor (the first o_proj, or embed); a
- * fault of the optimizer moves all projections of all updates and parameters. */
+ * fault of the optimizer moves projections of all updates and parameters, each by another amount
+ * (0 and 2, whose standard deviation is 1), an element astray all projections alike. */
 static double planted(const struct synth *s, int group, int step, int item, int slot)
 {
     static const enum synth_plant plants[GROUPS] = {SYNTH_activation, SYNTH_gradient, SYNTH_update,
                                                     SYNTH_parameter,  SYNTH_moment,   SYNTH_moment};
     const int target = group == ACTIVATIONS ? 0 : 2;
     if ((group == UPDATES || group == PARAMETERS) && here(s, step, plants[group])) {
-        return s->scales * noise_of(s, group, step);
+        return slot % 2 * 2 * s->scales * noise_of(s, group, step);
+    }
+    if (group == UPDATES && here(s, step, SYNTH_update_stray)) {
+        return 1.9 * rate(step) / true_norm(s, group, step, item); /* almost two whole steps */
     }
     if (group == UPDATES && item == target && slot == 3 && here(s, step, SYNTH_update_one)) {
         return 1e3; /* many elements */
@@ -276,11 +285,11 @@ static void put_batches(struct text *t, const struct synth *s, int step)
 
 static void put_scalars(struct text *t, const struct synth *s, int step)
 {
-    enum { SCALAR = GROUPS };
+    enum { SCALAR = GROUPS, WIDER = 10 }; /* the margin of losses after the first step */
     const double rms = noise_of(s, SCALAR, step);
+    const double scales = step > 1 ? WIDER * s->scales : s->scales;
     double loss = 7.6246 - 0.1 * step + 0.05 * normal(s->seed, 400, (uint64_t)step, 0);
-    loss *= 1.0 + noise(s, SCALAR, step, 0, 0) +
-            (here(s, step, SYNTH_loss) ? s->scales * rms : 0.0) +
+    loss *= 1.0 + noise(s, SCALAR, step, 0, 0) + (here(s, step, SYNTH_loss) ? scales * rms : 0.0) +
             (here(s, step, SYNTH_band) ? 0.003 : 0.0);
     loss += here(s, step, SYNTH_curve) || (s->plant == SYNTH_first_loss && step == 1) ? 3.0 : 0.0;
     put(t, ",\"loss\":");
@@ -299,7 +308,7 @@ static void put_scalars(struct text *t, const struct synth *s, int step)
     put(t, ",\"clip\":");
     number(t, s, here(s, step, SYNTH_clip_above_one) ? 1.5 : clip);
     /* Both stacks compute the rate in double precision. */
-    const double lr = 3e-3 * (1.0 + cos(M_PI * step / SYNTH_STEPS)) / 2.0;
+    const double lr = rate(step);
     put(t, ",\"lr\":");
     if (t->nan) {
         number(t, s, lr);
@@ -308,8 +317,8 @@ static void put_scalars(struct text *t, const struct synth *s, int step)
     }
     if (step % SYNTH_EVAL_EVERY == 0 && s->plant != SYNTH_eval_missing) {
         double eval = 7.6 - 0.05 * step + 0.05 * normal(s->seed, 401, (uint64_t)step, 0);
-        eval *= 1.0 + noise(s, SCALAR, step, 2, 0) +
-                (s->plant == SYNTH_eval_loss ? s->scales * rms : 0.0);
+        eval *=
+            1.0 + noise(s, SCALAR, step, 2, 0) + (s->plant == SYNTH_eval_loss ? scales * rms : 0.0);
         put(t, ",\"eval_loss\":");
         number(t, s, eval);
         put(t, ",\"eval_supervised\":%d", s->plant == SYNTH_eval_supervised ? 301 : 300);

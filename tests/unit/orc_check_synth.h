@@ -22,15 +22,16 @@ enum {
     X(text)                                                                                        \
     X(tokens)                                                                                      \
     X(count)                                                                                       \
-    X(ids) X(labels) X(positions) X(supervised) X(eval_supervised) X(order) X(epoch)               \
-        X(record_missing) X(skipped) X(skip_reason) X(step_missing) X(step_repeated) X(activation) \
-            X(loss) X(eval_loss) X(eval_missing) X(gradient) X(grad_norm) X(update) X(update_one)  \
-                X(parameter) X(moment) X(tensor_missing) X(lr) X(clip) X(conservation) X(spurious) \
-                    X(leak) X(backlog) X(host_leak) X(oom_unanswered) X(oom_counted)               \
-                        X(skip_after_oom) X(untrained) X(race) X(hash_input) X(hash_state)         \
-                            X(hash_output) X(hash_ledger) X(checkpoint) X(loss_nan) X(sketch_nan)  \
-                                X(nonfinite) X(first_loss) X(curve) X(band) X(no_labels)           \
-                                    X(clip_above_one) X(micro_missing) X(all_nan)                  \
+    X(ids)                                                                                         \
+    X(labels) X(positions) X(supervised) X(eval_supervised) X(order) X(epoch) X(record_missing)    \
+        X(skipped) X(skip_reason) X(step_missing) X(step_repeated) X(activation) X(loss)           \
+            X(eval_loss) X(eval_missing) X(gradient) X(grad_norm) X(update) X(update_one)          \
+                X(update_stray) X(parameter) X(moment) X(tensor_missing) X(lr) X(clip)             \
+                    X(conservation) X(spurious) X(leak) X(backlog) X(host_leak) X(oom_unanswered)  \
+                        X(oom_counted) X(skip_after_oom) X(untrained) X(race) X(hash_input)        \
+                            X(hash_state) X(hash_output) X(hash_ledger) X(checkpoint) X(loss_nan)  \
+                                X(sketch_nan) X(nonfinite) X(first_loss) X(curve) X(band)          \
+                                    X(no_labels) X(clip_above_one) X(micro_missing) X(all_nan)     \
                                         X(records_absent) X(batches_absent) X(sketches_empty)      \
                                             X(sketches_absent) X(external)
 enum synth_plant {
