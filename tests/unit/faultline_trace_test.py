@@ -1,4 +1,6 @@
 """The trace writer of harness/examples/own_stack: hashes, sketches, lines, and the Trainer callback on a stand-in."""
+import contextlib
+import io
 import json
 import math
 import os
@@ -51,6 +53,15 @@ class Sketch(unittest.TestCase):
                 self.assertLessEqual(abs(a - b), bound)
             self.assertEqual(got[9], 0)
 
+    def test_single_precision_is_summed_in_double(self):
+        values = np.full(3000, 0.1, np.float32)
+        exact = float(values[0])  # the same double everywhere: 3000 additions of one rounding each
+        self.assertLessEqual(abs(ft.sketch(values)[0] - math.sqrt(3000) * exact), 3000 * 2.0**-52)
+
+    def test_what_json_has_no_number_for_is_text(self):
+        self.assertEqual(ft._plain([math.inf, -math.inf, np.float32(0.5), np.int64(3)]), ["inf", "-inf", 0.5, 3])
+        json.dumps(ft._plain({"n": np.int64(3)}))
+
     def test_counts_what_is_not_finite(self):
         got = ft.sketch(np.array([1.0, math.nan, math.inf, -math.inf], np.float32))
         self.assertEqual(got[9], 3)
@@ -84,6 +95,16 @@ class Faults(unittest.TestCase):
             self.assertTrue(faults.armed("a.b"))
             self.assertFalse(faults.armed("c"))
         self.assertEqual(faults.reached, 3)
+
+    def test_publishes_the_lines_that_ask(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "train.py")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write('first\nx = 2 if faults.armed("a.b") else 1\n')
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                ft.Faults(self.catalogue, source).publish()
+        self.assertEqual(json.loads(out.getvalue()), [{"id": "a.b", "line": 2}, {"id": "c"}])
 
     def test_unset_and_none_are_healthy_and_unknown_is_refused(self):
         for name in (None, "none"):
@@ -129,25 +150,26 @@ class Model:
 class Callback(unittest.TestCase):
     """Events in the order of transformers.Trainer: micro-batches, clipping, optimizer, step end, log."""
 
-    def run_trainer(self, path, recipe, log=True):
-        model, rate, most = Model(), 0.25, 1.0
+    def run_trainer(self, path, recipe, log=True, most=1.0, faults=None):
+        model, rate = Model(), 0.25
         optimizer = types.SimpleNamespace(param_groups=[{"lr": rate}], state={})
         args = types.SimpleNamespace(seed=5, max_grad_norm=most)
         state = types.SimpleNamespace(max_steps=2, global_step=0)
         given = {"model": model, "optimizer": optimizer, "train_dataloader": None}
-        callback = ft.TraceCallback(path, recipe=recipe)
+        callback = ft.TraceCallback(path, recipe=recipe, faults=faults)
         self.assertIsNone(callback.on_init_end(args, state, None, **given))
         callback.on_train_begin(args, state, None, **given)
         raw = []
         for step in (1, 2):
             callback.on_step_begin(args, state, None, **given)
+            self.assertEqual(faults.step if faults else step, step)
             model(step + 0.5)
             callback.on_substep_end(args, state, None, **given)
             model(step + 1.5)
             gradient = np.arange(6, dtype=np.float64).reshape(2, 3) * step
             norm = float(np.linalg.norm(gradient))
             raw.append(gradient)
-            model.weight.grad = gradient * min(1.0, most / (norm + 1e-6))
+            model.weight.grad = gradient * (min(1.0, most / (norm + 1e-6)) if most else 1.0)
             callback.on_pre_optimizer_step(args, state, None, **given)
             optimizer.state[model.weight] = {"exp_avg": gradient * 0.1, "exp_avg_sq": gradient**2 * 0.001}
             model.weight -= np.float32(0.125)
@@ -155,9 +177,15 @@ class Callback(unittest.TestCase):
             state.global_step = step
             callback.on_step_end(args, state, None, **given)
             optimizer.param_groups[0]["lr"] = rate
+            raw[-1] = (gradient, ft.own_hash([np.array(model.weight), *optimizer.state[model.weight].values()]))
+            model.training = False  # an evaluation between steps; what it changes is not the step's
+            model(99.0)
+            model.training = True
+            model.weight += np.float32(1)
             if log:
                 callback.on_log(args, state, None, logs={"loss": 1.2346, "grad_norm": norm}, **given)
         callback.on_log(args, state, None, logs={"train_runtime": 1.0}, **given)
+        callback.on_step_begin(args, state, None, **given)  # one that is broken off
         callback.on_train_end(args, state, None, **given)
         self.assertEqual(model.hooks, [])
         return raw
@@ -177,8 +205,12 @@ class Callback(unittest.TestCase):
             self.assertEqual([step["loss"] for step in steps], [2.0, 3.0])
             self.assertEqual([step["lr"] for step in steps], [0.25, 0.25])
             self.assertNotEqual(steps[0]["hash"], steps[1]["hash"])
-            for step, gradient in zip(steps, raw):
+            self.assertGreater(end["peak_host_bytes"], 1 << 23)  # an interpreter with numpy
+            for step, (gradient, state) in zip(steps, raw):
                 groups = step["sketch"]
+                self.assertEqual(step["hash"], {"state": state})
+                self.assertEqual(groups["moment1"]["weight"], ft.sketch(gradient * 0.1))
+                self.assertEqual(groups["moment2"]["weight"], ft.sketch(gradient**2 * 0.001))
                 self.assertEqual(set(groups), {"gradients", "parameters", "updates", "moment1", "moment2"})
                 # Clipped and scaled back: a few roundings of numbers of this size.
                 for a, b in zip(groups["gradients"]["weight"], ft.sketch(gradient)):
@@ -187,6 +219,36 @@ class Callback(unittest.TestCase):
                 # The update as the parameters show it, each rounded to single precision.
                 for a, b in zip(groups["updates"]["weight"], ft.sketch(np.full(6, -0.125))):
                     self.assertLessEqual(abs(a - b), 6 * 2.0**-23)
+
+    def test_clipping_is_what_the_norm_and_the_limit_say(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recipe, path = os.path.join(folder, "r"), os.path.join(folder, "t.jsonl")
+            open(recipe, "w", encoding="utf-8").close()
+            for most in (0, 1e3):  # no limit; one that is not reached
+                self.run_trainer(path, recipe, most=most)
+                self.assertEqual([step["clip"] for step in lines_of(path)[1:-1]], [1.0, 1.0])
+            trace = ft.TraceCallback(path, recipe=recipe)
+            trace._line = {"gradients": {"w": [4.0, 2.0, 3]}}
+            trace.on_log(types.SimpleNamespace(max_grad_norm=0.5), None, None, logs={"grad_norm": 1.0})
+            norm, projection, nonfinite = trace._line["gradients"]["w"]
+            self.assertAlmostEqual(norm, 8.0, places=4)
+            self.assertAlmostEqual(projection, 4.0, places=4)
+            self.assertEqual(nonfinite, 3)
+
+    def test_an_armed_fault_sees_the_step_under_way(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recipe, path = os.path.join(folder, "r"), os.path.join(folder, "t.jsonl")
+            open(recipe, "w", encoding="utf-8").close()
+            self.run_trainer(path, recipe, faults=types.SimpleNamespace(step=0, reached=2))
+            self.assertEqual(lines_of(path)[-1]["fault_reached"], 2)
+
+    def test_an_unknown_group_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recipe = os.path.join(folder, "r")
+            open(recipe, "w", encoding="utf-8").close()
+            trace = ft.TraceWriter(os.path.join(folder, "t"), stack="s", recipe=recipe, seed=1, steps=1)
+            self.assertRaises(TypeError, trace.step, 1, loss=1.0, gradient={})
+            trace.end()
 
     def test_without_logs_the_steps_are_there(self):
         with tempfile.TemporaryDirectory() as folder:

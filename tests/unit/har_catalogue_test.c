@@ -44,13 +44,14 @@ Test(har_catalogue, what_is_published_is_what_is_planned)
     cr_expect_null(har_catalogue_find(&c, "adamw_mean.uncorrected"),
                    "the registry is not mixed in");
 
-    /* What is stored says the same, files resolved once. */
+    /* What is stored says the same, files resolved once; another text is another plan. */
     struct har_catalogue again;
     char *const text = har_catalogue_text(&c);
     cr_assert_eq(har_catalogue_parse(text, NULL, "stored", &again, &error), HAR_OK, "%s",
                  error.text);
     cr_expect_str_eq(har_catalogue_site(&again, har_catalogue_find(&again, "c"))->file,
                      "conf/src/train.py");
+    cr_expect_neq(c.hash, again.hash);
     free(text);
     har_catalogue_fini(&again);
     har_catalogue_fini(&c);
@@ -71,6 +72,7 @@ Test(har_catalogue, nothing_published_is_the_registry)
 Test(har_catalogue, bad_publications_are_errors_that_name_fault_and_cause)
 {
 #define ONE(members) "[{" members "}]"
+#define TEN "0123456789"
 #define BASE "\"id\": \"a\", \"family\": \"loss\", \"class\": \"loss\", \"why\": \"w\""
     static const struct {
         const char *text, *cause;
@@ -87,6 +89,9 @@ Test(har_catalogue, bad_publications_are_errors_that_name_fault_and_cause)
         {ONE("\"id\": \"none\""), "an id has"},
         {ONE("\"id\": \"../up\""), "an id has"},
         {ONE("\"id\": \"a:1\""), "an id has"},
+        {ONE("\"id\": \".hidden\""), "an id has"},
+        {ONE("\"id\": \"" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "x\""), "an id has"},
+        {ONE("\"id\": \"a\", \"id\": \"b\""), "no JSON"},
         {ONE("\"id\": \"a\", \"class\": \"loss\", \"why\": \"w\""), "family"},
         {ONE("\"id\": \"a\", \"family\": \"mine\", \"class\": \"loss\", \"why\": \"w\""), "mine"},
         {ONE("\"id\": \"a\", \"family\": \"loss\", \"class\": \"mine\", \"why\": \"w\""), "class"},
@@ -95,11 +100,23 @@ Test(har_catalogue, bad_publications_are_errors_that_name_fault_and_cause)
         {ONE(BASE ", \"expectation\": \"MAYBE\""), "MAYBE"},
         {ONE(BASE ", \"expectation\": \"GAP\""), "reason"},
         {ONE(BASE ", \"number\": 0"), "number"},
+        {ONE(BASE ", \"number\": 3000000000"), "number"},
+        {ONE(BASE ", \"number\": 1.0"), "number"},
+        {ONE(BASE ", \"faulty\": 3"), "faulty"},
         {ONE(BASE ", \"line\": \"4\""), "line"},
         {ONE(BASE ", \"dose\": {\"unit\": \"u\"}"), "dose"},
         {ONE(BASE ", \"dose\": {\"unit\": \"u\", \"smallest\": 2, \"usual\": 1, \"largest\": 3}"),
          "dose"},
+        {ONE(BASE ", \"dose\": {\"unit\": \"u\", \"smallest\": 1, \"usual\": 1, \"largest\": 1, "
+                  "\"other\": 1}"),
+         "dose"},
+        {ONE(BASE
+             ", \"dose\": {\"unit\": \"u\", \"smallest\": 1, \"usual\": 1, \"largest\": 1e99}"),
+         "dose"},
         {"[{" BASE "}, {" BASE "}]", "has the id"},
+        {"[{" BASE ", \"number\": 2}, {\"id\": \"b\", \"family\": \"loss\", \"class\": \"loss\", "
+         "\"why\": \"w\"}]",
+         "has the id or number"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct har_catalogue c;

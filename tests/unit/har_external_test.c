@@ -55,7 +55,8 @@ Test(har_external, an_alarm_has_a_step_and_a_message)
 Test(har_external, silence_is_a_pass_and_needs_no_words)
 {
     const char *const texts[] = {"", "nothing found\n", "{\"compared\": 7}\n",
-                                 "{\"step\": 99, \"other\": [1]}\n"};
+                                 "{\"step\": 99, \"other\": [1]}\n",
+                                 "{\"step\": 3, \"message\": \"m\"}\n"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const struct orc_verdict v = answer(&quiet, texts[i]);
         cr_expect(v.applicable, "%s: %s", texts[i], v.detail);
@@ -69,6 +70,7 @@ Test(har_external, what_breaks_the_protocol_is_no_verdict_and_says_why)
 {
     static const struct har_exit killed = {.end = HAR_END_no_verdict, .code = -1, .signal = 9};
     static const struct har_exit late = {.end = HAR_END_timed_out, .code = -1, .signal = 9};
+    static const struct har_exit half_killed = {.end = HAR_END_crashed, .code = 2, .signal = 9};
     static const struct har_exit shell_killed = {.end = HAR_END_crashed, .code = 137};
     static const char good[] = "{\"step\": 3, \"message\": \"m\"}";
     const struct {
@@ -78,6 +80,7 @@ Test(har_external, what_breaks_the_protocol_is_no_verdict_and_says_why)
         {&killed, good, "signal 9"},
         {&late, good, "past its time"},
         {&shell_killed, good, "code 137"},
+        {&half_killed, good, "signal 9"},
         {&fires, "", "without a line of JSON"},
         {&fires, "step 3\n", "without a line of JSON"},
         {&fires, "{\"step\": 3, \"message\": \"m\"", "no JSON"},
@@ -109,6 +112,19 @@ Test(har_external, an_answer_that_is_gone_is_an_alarm_without_words)
     struct har_error error;
     cr_assert_eq(har_external_read(&fires, "/nowhere/at/all", LAST_STEP, &verdict, &error), HAR_OK);
     cr_expect_not(verdict.applicable);
+}
+
+Test(har_external, only_traces_that_are_there_are_given)
+{
+    struct har_args args = {0};
+    har_external_add(&args, "subject", "a.jsonl");
+    har_external_add(&args, "reference", NULL);
+    har_external_add(&args, "repeat", "b.jsonl");
+    cr_assert_eq(args.count, 4);
+    cr_expect_str_eq(args.items[0], "--subject");
+    cr_expect_str_eq(args.items[2], "--repeat");
+    cr_expect_str_eq(args.items[3], "b.jsonl");
+    har_args_fini(&args);
 }
 
 Test(har_external, words_that_name_files_beside_the_campaign_stand_for_them)

@@ -44,6 +44,7 @@ Test(har_spawn, every_way_to_end_is_told_apart)
         {"exit 10", HAR_END_guarded, 10, 0},
         {"exit 70", HAR_END_crashed, 70, 0},
         {"exit 74", HAR_END_no_verdict, 74, 0},
+        {"exit 126", HAR_END_no_verdict, 126, 0},
         {"exit 127", HAR_END_no_verdict, 127, 0},
         {"exit 130", HAR_END_no_verdict, 130, 0},
         {"exit 3", HAR_END_crashed, 3, 0},
@@ -62,6 +63,43 @@ Test(har_spawn, every_way_to_end_is_told_apart)
     }
     cr_assert_gt(compared, 0);
     cr_expect_eq(har_exit_classify(0, false, false), HAR_END_no_verdict);
+}
+
+/* The harness blocks signals that it waits for, and ignores others; a child has neither. */
+Test(har_spawn, a_child_starts_with_signals_as_by_default)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    struct har_command command = shell("kill -PIPE $$; exit 3");
+    cr_expect_eq(run(&command).signal, SIGPIPE);
+    command = shell("kill -TERM $$; exit 3");
+    cr_expect_eq(run(&command).signal, SIGTERM);
+    (void)signal(SIGPIPE, SIG_DFL);
+}
+
+Test(har_spawn, time_and_memory_of_a_child_are_told)
+{
+    enum { MIB = 64, LIMIT_MIB = 512 };
+    struct har_command command =
+        shell("sleep 0.2; exec head -c 64m /dev/zero | tail -c 64m | wc -c");
+    const struct har_exit end = run(&command);
+    cr_expect_eq(end.end, HAR_END_done);
+    cr_expect_geq(end.seconds, 0.2);
+    cr_expect_gt(end.peak_kb, MIB * 1024, "%ld", end.peak_kb); /* tail keeps what it prints */
+    cr_expect_gt(end.processor_s, 0.0);
+    command = shell("ulimit -c; ulimit -d");
+    char path[] = "/tmp/har_spawn_XXXXXX";
+    close(mkstemp(path));
+    command.log_path = strdup(path);
+    command.memory_mb = LIMIT_MIB;
+    cr_expect_eq(run(&command).end, HAR_END_done);
+    long core = -1;
+    long data = -1;
+    FILE *const log = fopen(path, "r");
+    cr_assert_eq(fscanf(log, "%ld %ld", &core, &data), 2);
+    fclose(log);
+    unlink(path);
+    cr_expect_eq(core, 0);
+    cr_expect_eq(data, LIMIT_MIB * 1024);
 }
 
 Test(har_spawn, a_program_that_is_missing_is_an_error)
