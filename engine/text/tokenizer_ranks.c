@@ -166,6 +166,9 @@ static enum eng_status read_line(const struct reader *reader, const char *line, 
     if (!decode_base64(line, text, bytes, &byte_count)) {
         return LINE_FAIL(reader, "'%.40s' is no base64", line);
     }
+    if (byte_count > TOKEN_BYTES_MAX) {
+        return LINE_FAIL(reader, "a token of more than %d bytes", TOKEN_BYTES_MAX);
+    }
     const int32_t id = decode_rank(blank + 1, size - text - 1);
     if (id < 0) {
         return LINE_FAIL(reader, "'%.20s' is no rank below %d", blank + 1, ENG_VOCAB_IDS_MAX);
