@@ -1,7 +1,7 @@
 # Fuzz targets: replay of their seeds as tests with any compiler; with FL_FUZZ also as fuzzers.
-# fl_fuzz_target(NAME [JUDGES "site ..."] [SOURCES file.c ...] LIBS target ...): fuzz_NAME.c, seeds in corpus/seeds/NAME, words in
-# NAME.dict. A fuzzer of the engine is mutable: FAULTLINE_FAULT arms it; JUDGES are patterns of the fault sites whose output the
-# target compares with a twin.
+# fl_fuzz_target(NAME [MUTATES PARTS] [JUDGES "site ..."] [SOURCES file.c ...] LIBS target ...): fuzz_NAME.c, seeds in corpus/seeds/NAME, words in
+# NAME.dict. MUTATES: how the input falls into parts (fuzz_mutate.h). A fuzzer of the engine is mutable: FAULTLINE_FAULT arms it; JUDGES
+# are patterns of the fault sites whose output the target compares with a twin.
 set(FL_FUZZ_DIR ${CMAKE_CURRENT_LIST_DIR})
 add_library(fuzz_support STATIC ${FL_FUZZ_DIR}/fuzz_support.c ${FL_FUZZ_DIR}/fuzz_vocab.c)
 target_include_directories(fuzz_support PUBLIC ${FL_FUZZ_DIR})
@@ -17,9 +17,12 @@ if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND NOT FL_SANITIZE STREQUAL "")
 endif()
 
 function(fl_fuzz_target name)
-    cmake_parse_arguments(T "" "JUDGES" "SOURCES;LIBS" ${ARGN})
+    cmake_parse_arguments(T "" "JUDGES;MUTATES" "SOURCES;LIBS" ${ARGN})
     list(TRANSFORM T_SOURCES PREPEND ${FL_FUZZ_DIR}/)
     set(source ${FL_FUZZ_DIR}/fuzz_${name}.c ${T_SOURCES})
+    if(T_MUTATES)
+        list(APPEND source ${FL_FUZZ_DIR}/fuzz_mutate.c)
+    endif()
     add_executable(fuzz_replay_${name} ${FL_FUZZ_DIR}/replay_main.c ${source})
     target_link_libraries(fuzz_replay_${name} PRIVATE fuzz_support ${T_LIBS})
     add_test(NAME fuzz_replay_${name}
@@ -38,7 +41,8 @@ function(fl_fuzz_target name)
         list(APPEND programs fuzz_${name})
     endif()
     foreach(program ${programs})
-        target_compile_definitions(${program} PRIVATE FL_TOP="${PROJECT_SOURCE_DIR}")
+        target_compile_definitions(${program} PRIVATE FL_TOP="${PROJECT_SOURCE_DIR}" FUZZ_PARTS=FUZZ_${T_MUTATES}
+                                   FUZZ_DICTIONARY="${FL_FUZZ_DIR}/${name}.dict")
     endforeach()
     # As long as FL_FUZZ_SECONDS says, from the seeds and what it finds on the way; nothing may be found.
     if(FL_FUZZ)
@@ -49,25 +53,25 @@ function(fl_fuzz_target name)
 endfunction()
 set(FL_FUZZ_SECONDS 600 CACHE STRING "how long each fuzzer runs as a test of preset fuzz")
 
-fl_fuzz_target(dataset SOURCES fuzz_mutate.c LIBS eng_production)
-fl_fuzz_target(json SOURCES fuzz_mutate.c JUDGES "record_*" LIBS eng_production)
+fl_fuzz_target(dataset MUTATES JSON SOURCES record_check.c LIBS eng_production)
+fl_fuzz_target(json MUTATES JSON JUDGES "record_*" SOURCES record_check.c LIBS eng_production)
 fl_fuzz_target(unpack JUDGES "unpack_*" LIBS eng_production PkgConfig::FUZZ_TWIN_LIBS)
-fl_fuzz_target(tokenizer LIBS eng_production)
-fl_fuzz_target(ranks JUDGES "bpe_*" LIBS eng_production split_twin)
+fl_fuzz_target(tokenizer MUTATES JSON LIBS eng_production)
+fl_fuzz_target(ranks MUTATES LINES JUDGES "bpe_*" LIBS eng_production split_twin)
 fl_fuzz_target(split JUDGES "split_*" LIBS eng_production split_twin)
 fl_fuzz_target(normal JUDGES "encode_normalizer encode_text" LIBS eng_production PkgConfig::FUZZ_TWIN_LIBS)
 fl_fuzz_target(bpe JUDGES "bpe_*" LIBS eng_production)
-fl_fuzz_target(encode JUDGES "encode_contents encode_begin encode_border encode_text bpe_* split_pattern" LIBS eng_production)
-fl_fuzz_target(layout JUDGES "layout_trim layout_span_start layout_end_of_turn layout_system layout_history" LIBS eng_production)
-fl_fuzz_target(template_parse LIBS eng_production)
-fl_fuzz_target(template_render JUDGES "layout_* template_*" LIBS eng_production)
+fl_fuzz_target(encode MUTATES SEGMENTS JUDGES "encode_contents encode_begin encode_border encode_text bpe_* split_pattern" LIBS eng_production)
+fl_fuzz_target(layout MUTATES SEGMENTS JUDGES "layout_trim layout_span_start layout_end_of_turn layout_system layout_history" LIBS eng_production)
+fl_fuzz_target(template_parse MUTATES TEMPLATE LIBS eng_production)
+fl_fuzz_target(template_render MUTATES SEGMENTS JUDGES "layout_* template_*" LIBS eng_production)
 fl_fuzz_target(rows JUDGES "labels_* packing_*" LIBS eng_production)
-fl_fuzz_target(loader JUDGES "files_* order_* documents_* loader_* packing_* labels_next labels_behind" LIBS eng_production)
-fl_fuzz_target(recipe LIBS eng_production orc_reference cor_init har)
-fl_fuzz_target(weights LIBS eng_production orc_reference)
-fl_fuzz_target(trace LIBS orc_checks)
-fl_fuzz_target(bounds LIBS orc_checks)
-fl_fuzz_target(campaign LIBS har)
+fl_fuzz_target(loader MUTATES SEGMENTS JUDGES "files_* order_* documents_* loader_* packing_* labels_next labels_behind" LIBS eng_production)
+fl_fuzz_target(recipe MUTATES LINES LIBS eng_production orc_reference cor_init har)
+fl_fuzz_target(weights MUTATES SIZED LIBS eng_production orc_reference)
+fl_fuzz_target(trace MUTATES JSON LIBS orc_checks)
+fl_fuzz_target(bounds MUTATES JSON LIBS orc_checks)
+fl_fuzz_target(campaign MUTATES LINES LIBS har)
 
 # faultline fuzz, and with FL_FUZZ its whole table; a fault of text or data that no target notices makes it fail.
 add_test(NAME fuzz_command COMMAND bash ${FL_FUZZ_DIR}/command.sh ${PROJECT_BINARY_DIR})

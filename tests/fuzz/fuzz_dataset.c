@@ -1,129 +1,16 @@
-/* Training files: lines by definition, and each line against jansson plus the rules of
- * corpus/RECIPE.md. The input is a file. Called by libFuzzer and replay_main.c. */
-#include <jansson.h>
+/* Training files: lines by definition, each line against jansson plus the rules of
+ * corpus/RECIPE.md, and the items of an epoch of several files. The input is a file. Called by
+ * libFuzzer and replay_main.c. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data_files.h"
 #include "fuzz.h"
-#include "json_record.h"
+#include "record_check.h"
 
-enum { DEPTH_MAX = 64, KEYS_MAX = 4096, ID_BYTES_MAX = 127 };
-enum expectation { REFUSED, ACCEPTED, UNKNOWN };
-
-/* Nesting of arrays and objects, and whether an object has too many keys. */
-static int depth_of(json_t *value, bool *crowded)
-{
-    int deepest = 0;
-    size_t index;
-    const char *key;
-    json_t *item;
-    if (json_is_object(value)) {
-        *crowded = *crowded || json_object_size(value) > KEYS_MAX;
-        json_object_foreach(value, key, item)
-        {
-            const int depth = depth_of(item, crowded);
-            deepest = depth > deepest ? depth : deepest;
-        }
-        return deepest + 1;
-    }
-    if (json_is_array(value)) {
-        json_array_foreach(value, index, item)
-        {
-            const int depth = depth_of(item, crowded);
-            deepest = depth > deepest ? depth : deepest;
-        }
-        return deepest + 1;
-    }
-    return 0;
-}
-
-static bool messages_are_right(const json_t *messages)
-{
-    const size_t count = json_array_size(messages);
-    bool system = false;
-    for (size_t i = 0; i < count; i++) {
-        const json_t *const message = json_array_get(messages, i);
-        const json_t *const role = json_object_get(message, "role");
-        if (!json_is_string(role) || !json_is_string(json_object_get(message, "content"))) {
-            return false;
-        }
-        const char *wanted = (i - system) % 2 == 0 ? "user" : "assistant";
-        if (i == 0 && strcmp(json_string_value(role), "system") == 0) {
-            system = true;
-            wanted = "system";
-        }
-        if (json_string_length(role) != strlen(wanted) ||
-            strcmp(json_string_value(role), wanted) != 0) {
-            return false;
-        }
-    }
-    return count > system && (count - system) % 2 == 0;
-}
-
-static enum expectation expect(json_t *root, const json_error_t *error)
-{
-    if (root == NULL) {
-        const enum json_error_code code = json_error_code(error);
-        return code == json_error_numeric_overflow || code == json_error_null_byte_in_key ? UNKNOWN
-                                                                                          : REFUSED;
-    }
-    bool crowded = false;
-    const json_t *const id = json_object_get(root, "id");
-    if (!json_is_object(root) || depth_of(root, &crowded) > DEPTH_MAX || crowded ||
-        (id != NULL && (!json_is_string(id) || json_string_length(id) > ID_BYTES_MAX ||
-                        memchr(json_string_value(id), '\0', json_string_length(id)) != NULL))) {
-        return REFUSED;
-    }
-    return messages_are_right(json_object_get(root, "messages")) ? ACCEPTED : REFUSED;
-}
-
-static void same_text(struct eng_text text, const json_t *wanted)
-{
-    fuzz_require(text.size == json_string_length(wanted));
-    fuzz_require(memcmp(text.bytes, json_string_value(wanted), text.size) == 0);
-}
-
-static void check_content(const struct eng_conversation *chat, const json_t *root)
-{
-    const json_t *const messages = json_object_get(root, "messages");
-    const json_t *const id = json_object_get(root, "id");
-    static const char *const roles[] = {"system", "user", "assistant"};
-    fuzz_require(chat->message_count == json_array_size(messages));
-    for (size_t i = 0; i < chat->message_count; i++) {
-        const json_t *const message = json_array_get(messages, i);
-        const char *const role = json_string_value(json_object_get(message, "role"));
-        fuzz_require(strcmp(roles[chat->messages[i].role], role) == 0);
-        same_text(chat->messages[i].content, json_object_get(message, "content"));
-    }
-    fuzz_require((chat->id.bytes == NULL) == (id == NULL));
-    if (id != NULL) {
-        same_text(chat->id, id);
-    }
-}
-
-static void check_line(struct eng_conversation *chat, const char *bytes, size_t size)
-{
-    char *const line = fuzz_exact(bytes, size);
-    struct eng_error cause = {""};
-    json_error_t error;
-    json_t *const root =
-        size == 0 ? NULL : json_loadb(line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    const enum expectation wanted = size == 0 ? REFUSED : expect(root, &error);
-    const enum eng_status status = eng_record_parse(ENG_FORMAT_MESSAGES, line, size, chat, &cause);
-    fuzz_require(status == ENG_OK || status == ENG_EINPUT);
-    fuzz_require((status == ENG_OK) == (cause.text[0] == '\0'));
-    fuzz_require(wanted == UNKNOWN || (status == ENG_OK) == (wanted == ACCEPTED));
-    if (status == ENG_OK && wanted == ACCEPTED) {
-        check_content(chat, root);
-    }
-    for (size_t i = 0; status == ENG_OK && i < chat->message_count; i++) {
-        const struct eng_text content = chat->messages[i].content;
-        fuzz_require(fuzz_is_utf8(content.bytes, content.size));
-    }
-    json_decref(root);
-    free(line);
-}
+enum { RECORDS_ASKED_MAX = 64 };
 
 /* Line index by definition; returns the bytes it took, its end of line included. */
 static size_t next_line(const char *bytes, size_t size, size_t *length)
@@ -153,7 +40,7 @@ static enum eng_status check_scanned(const struct eng_line *line, void *context,
     const size_t taken = next_line(s->bytes + s->at, s->size - s->at, &length);
     fuzz_require(line->size == length && line->number == ++s->count);
     fuzz_require(memcmp(line->bytes, s->bytes + s->at, length) == 0);
-    check_line(&s->chat, line->bytes, length);
+    record_check(ENG_FORMAT_MESSAGES, line->bytes, length, &s->chat);
     s->at += taken;
     return ENG_OK;
 }
@@ -175,8 +62,102 @@ static void check_records(struct eng_data_files *files, const char *bytes, size_
     }
 }
 
+static enum eng_status ignore(const struct eng_line *line, void *context, struct eng_error *error)
+{
+    (void)line;
+    (void)context;
+    (void)error;
+    return ENG_OK;
+}
+
+/* The file, an empty one and the file again, with weights: items are each file's records, as often
+ * as its weight says, and the lines of the last file are those of the first. */
+static void check_items(const char *path)
+{
+    static const unsigned weights[] = {2, 5, 1};
+    struct fuzz_file empty = fuzz_file_open("", 0);
+    const char *const paths[] = {path, empty.path, path};
+    struct eng_data_files files = {0};
+    fuzz_require(eng_data_files_open(&files, paths, weights, 3, NULL) == ENG_OK);
+    fuzz_require(eng_data_files_scan(&files, ignore, NULL, NULL) == ENG_OK);
+    const size_t half = files.record_count / 2;
+    fuzz_require(files.weighted && files.record_count % 2 == 0 && files.item_count == 3 * half);
+    for (size_t item = 0; item < files.item_count; item++) {
+        const size_t wanted = item < 2 * half ? item % half : half + item - 2 * half;
+        fuzz_require(eng_data_files_record(&files, item) == wanted);
+    }
+    for (size_t record = 0; record < half; record++) {
+        struct eng_line first;
+        struct eng_line again;
+        fuzz_require(eng_data_files_line(&files, record, &first, NULL) == ENG_OK);
+        char *const bytes = fuzz_exact(first.bytes, first.size);
+        fuzz_require(eng_data_files_line(&files, half + record, &again, NULL) == ENG_OK);
+        fuzz_require(again.size == first.size && again.number == first.number);
+        fuzz_require(first.size == 0 || memcmp(again.bytes, bytes, first.size) == 0);
+        free(bytes);
+    }
+    eng_data_files_close(&files);
+    fuzz_file_close(&empty);
+}
+
+/* What is no file is refused by name, and so is one that becomes shorter between scan and use. */
+static void check_no_files(void)
+{
+    static const char *const wrong[] = {"/proc/self/fd", "/proc/self/no such file"};
+    for (size_t i = 0; i < 2; i++) {
+        struct eng_data_files files = {0};
+        struct eng_error error = {""};
+        fuzz_require(eng_data_files_open(&files, &wrong[i], NULL, 1, &error) == ENG_EIO);
+        fuzz_require(strncmp(error.text, wrong[i], strlen(wrong[i])) == 0);
+        eng_data_files_close(&files);
+    }
+}
+
+static void check_shortened(void)
+{
+    static const char lines[] = "a\nb\nc\n";
+    struct fuzz_file file = fuzz_file_open(lines, sizeof lines - 1);
+    const char *const path = file.path;
+    struct eng_data_files files = {0};
+    struct eng_error error = {""};
+    struct eng_line line;
+    fuzz_require(eng_data_files_open(&files, &path, NULL, 1, NULL) == ENG_OK);
+    fuzz_require(eng_data_files_scan(&files, ignore, NULL, NULL) == ENG_OK);
+    files.window_size = 0; /* as if another file had been read since */
+    fuzz_require(ftruncate(file.descriptor, 2) == 0);
+    fuzz_require(eng_data_files_line(&files, 2, &line, &error) == ENG_EIO);
+    fuzz_require(strncmp(error.text, path, strlen(path)) == 0);
+    eng_data_files_close(&files);
+    fuzz_file_close(&file);
+}
+
+/* More lines than the index marks, each found where it stands. */
+static void check_many_lines(void)
+{
+    enum { LINES = 40000, LINE_BYTES = 6 };
+    static char text[LINES * LINE_BYTES + 1];
+    for (size_t i = 0; i < LINES; i++) {
+        sprintf(text + i * LINE_BYTES, "%05zu\n", i);
+    }
+    struct fuzz_file file = fuzz_file_open(text, LINES * LINE_BYTES);
+    const char *const path = file.path;
+    struct eng_data_files files = {0};
+    struct eng_line line;
+    fuzz_require(eng_data_files_open(&files, &path, NULL, 1, NULL) == ENG_OK);
+    fuzz_require(eng_data_files_scan(&files, ignore, NULL, NULL) == ENG_OK);
+    fuzz_require(files.record_count == LINES);
+    for (size_t record = 1; record < LINES; record = record * 3 - 1) {
+        fuzz_require(eng_data_files_line(&files, record, &line, NULL) == ENG_OK);
+        fuzz_require(line.size == LINE_BYTES - 1 && line.number == record + 1);
+        fuzz_require(memcmp(line.bytes, text + record * LINE_BYTES, line.size) == 0);
+    }
+    eng_data_files_close(&files);
+    fuzz_file_close(&file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static bool checked; /* what does not depend on the input */
     struct fuzz_file file = fuzz_file_open(data, size);
     const char *const path = file.path;
     struct eng_data_files files = {0};
@@ -195,8 +176,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_require(status == (marked ? ENG_EINPUT : ENG_OK));
         fuzz_require(marked || (scan.at == size && scan.count == files.record_count));
     }
-    if (status == ENG_OK && scan.size > 0 && files.record_count < 200) {
+    if (status == ENG_OK && scan.size > 0 && files.record_count < RECORDS_ASKED_MAX) {
         check_records(&files, scan.bytes, scan.size);
+        check_items(path);
+    } else if (size == 0 && !checked) {
+        check_no_files();
+        check_shortened();
+        check_many_lines();
+        checked = true;
     }
     eng_conversation_fini(&scan.chat);
     eng_data_files_close(&files);

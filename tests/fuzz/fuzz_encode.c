@@ -1,6 +1,7 @@
-/* Text to tokens against the definition in corpus/RECIPE.md: control tokens, the GPT-2 split,
- * merges. The input is a rendered text; 0xFF changes between what the template wrote and what a
- * content wrote. Called by libFuzzer and replay_main.c. */
+/* Text to tokens against the definition in corpus/RECIPE.md: control tokens and other added tokens
+ * with the blanks they take, the GPT-2 split, merges. The input is a rendered text; 0xFF changes
+ * between what the template wrote and what a content wrote. Called by libFuzzer and replay_main.c.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,20 +28,34 @@ static const char *const merges[][3] = {{"a", "a", "aa"},
                                         {"1", "1", "11"},
                                         {"'", "s", "'s"},
                                         {"<", "|", "<|"}};
-static const char *const controls[] = {"<|x|>", "<|x|><|y|>", "<|y|>", "<s>", "a<|z|>"};
+/* Added tokens; the special ones are control tokens. */
+static const struct added {
+    const char *text;
+    bool special, left, right, alone;
+} added[] = {{"<|x|>", true, false, false, false},  {"<|x|><|y|>", true, false, false, false},
+             {"<|y|>", true, false, false, false},  {"<s>", true, false, false, false},
+             {"a<|z|>", true, false, false, false}, {"<t>", false, false, false, false},
+             {"<t>a", true, false, false, false},   {"<l>", true, true, false, false},
+             {"<r>", false, false, true, false},    {"<b>", true, true, true, false},
+             {"on", false, false, false, true},     {"<w>", true, true, true, true}};
 enum {
     MERGES = sizeof merges / sizeof merges[0],
-    CONTROLS = sizeof controls / sizeof controls[0],
-    FIRST_CONTROL = 256 + MERGES
+    ADDED = sizeof added / sizeof added[0],
+    FIRST_ADDED = 256 + MERGES
 };
 
 /* The bytes a merge's text stands for. */
 static const char *const merge_bytes[MERGES] = {"aa", "aaa",      "ab", "bc", "aaaa", "abc",
                                                 " a", "\xC3\xA9", "  ", "11", "'s",   "<|"};
 
+static const char *word_of(bool flag)
+{
+    return flag ? "true" : "false";
+}
+
 static eng_tokenizer *open_tokenizer(void)
 {
-    char text[4096] = "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"vocab\":{@BYTES@";
+    char text[8192] = "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"vocab\":{@BYTES@";
     char *at = text + strlen(text);
     for (int i = 0; i < MERGES; i++) {
         at += sprintf(at, ",\"%s\":%d", merges[i][2], 256 + i);
@@ -50,9 +65,12 @@ static eng_tokenizer *open_tokenizer(void)
         at += sprintf(at, "%s[\"%s\",\"%s\"]", i > 0 ? "," : "", merges[i][0], merges[i][1]);
     }
     at += sprintf(at, "]},\"added_tokens\":[");
-    for (int i = 0; i < CONTROLS; i++) {
-        at += sprintf(at, "%s{\"content\":\"%s\",\"id\":%d,\"special\":true}", i > 0 ? "," : "",
-                      controls[i], FIRST_CONTROL + i);
+    for (int i = 0; i < ADDED; i++) {
+        at += sprintf(at,
+                      "%s{\"content\":\"%s\",\"id\":%d,\"special\":%s,\"lstrip\":%s,"
+                      "\"rstrip\":%s,\"single_word\":%s}",
+                      i > 0 ? "," : "", added[i].text, FIRST_ADDED + i, word_of(added[i].special),
+                      word_of(added[i].left), word_of(added[i].right), word_of(added[i].alone));
     }
     at += sprintf(at, "]}");
     size_t size = 0;
@@ -212,36 +230,78 @@ static void encode_between(const struct text *text, size_t from, size_t end, str
     }
 }
 
-/* The longest control token whose whole text the template wrote at `at`; -1 when there is none. */
-static int control_at(const struct text *text, size_t at)
+/* The longest added token whose whole text stands at `at`, of a control token written by the
+ * template; -1 when there is none. */
+static int added_at(const struct text *text, size_t at)
 {
     int found = -1;
-    for (int i = 0; i < CONTROLS; i++) {
-        const size_t length = strlen(controls[i]);
-        bool here = length <= text->size - at && memcmp(text->bytes + at, controls[i], length) == 0;
-        for (size_t b = 0; here && b < length; b++) {
+    for (int i = 0; i < ADDED; i++) {
+        const size_t length = strlen(added[i].text);
+        bool here =
+            length <= text->size - at && memcmp(text->bytes + at, added[i].text, length) == 0;
+        for (size_t b = 0; here && added[i].special && b < length; b++) {
             here = !text->content[at + b];
         }
-        if (here && (found < 0 || length > strlen(controls[found]))) {
+        if (here && (found < 0 || length > strlen(added[found].text))) {
             found = i;
         }
     }
     return found;
 }
 
+/* The character that ends at `end`, and where it starts. */
+static unsigned character_before(const struct text *text, size_t end, size_t *start)
+{
+    size_t length = 0;
+    *start = end - 1;
+    while (*start > 0 && ((unsigned char)text->bytes[*start] & 0xC0) == 0x80) {
+        --*start;
+    }
+    return fuzz_code_point(text->bytes + *start, &length);
+}
+
+/* [\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}] among the settled characters. */
+static bool is_word(unsigned c)
+{
+    const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) ||
+           (category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ND) ||
+           category == UTF8PROC_CATEGORY_PC || c == 0x200C || c == 0x200D;
+}
+
+static bool touches_word(const struct text *text, size_t start, size_t end)
+{
+    size_t other = 0;
+    return (start > 0 && is_word(character_before(text, start, &other))) ||
+           (end < text->size && is_word(fuzz_code_point(text->bytes + end, &other)));
+}
+
 static void encode_by_definition(const struct text *text, struct tokens *out)
 {
     size_t border = 0;
     for (size_t at = 0; at < text->size;) {
-        const int control = control_at(text, at);
-        if (control < 0) {
+        const int found = added_at(text, at);
+        if (found < 0) {
             at++;
             continue;
         }
-        encode_between(text, border, at, out);
-        push(out, FIRST_CONTROL + control, at);
-        at += strlen(controls[control]);
-        border = at;
+        size_t start = at;
+        size_t end = at + strlen(added[found].text);
+        at = end;
+        if (added[found].alone && touches_word(text, start, end)) {
+            continue; /* it is none, and nothing that overlaps it is one */
+        }
+        for (size_t before = 0; added[found].left && start > border &&
+                                is_white_space(character_before(text, start, &before));) {
+            start = before;
+        }
+        for (size_t length = 0; added[found].right && end < text->size &&
+                                is_white_space(fuzz_code_point(text->bytes + end, &length));) {
+            end += length;
+        }
+        encode_between(text, border, start, out);
+        push(out, FIRST_ADDED + found, start);
+        at = border = end;
     }
     encode_between(text, border, text->size, out);
 }
@@ -273,6 +333,20 @@ static bool read_text(struct fuzz_input *in, struct text *text, struct eng_rende
     return true;
 }
 
+/* Control tokens are found by their text, other added tokens are none; the file can be read again.
+ */
+static void check_controls(void)
+{
+    eng_tokenizer *const tokenizer = open_tokenizer();
+    for (int i = 0; i < ADDED; i++) {
+        const int32_t id = added[i].special ? FIRST_ADDED + i : -1;
+        fuzz_require(eng_tokenizer_control_id(tokenizer, added[i].text) == id);
+    }
+    fuzz_require(eng_tokenizer_control_id(tokenizer, "<|x") == -1);
+    fuzz_require(eng_tokenizer_control_id(tokenizer, "") == -1);
+    eng_tokenizer_close(tokenizer);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static eng_tokenizer *tokenizer;
@@ -280,7 +354,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct tokens wanted;
     static struct eng_span contents[TEXT_MAX];
     static struct eng_span answers[TEXT_MAX];
-    tokenizer = tokenizer == NULL ? open_tokenizer() : tokenizer;
+    if (tokenizer == NULL) {
+        check_controls();
+        tokenizer = open_tokenizer();
+    }
     text.size = wanted.count = 0;
     struct fuzz_input in = {data, data + size};
     struct eng_rendered rendered = {.contents = contents, .answers = answers};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "layout.h"
+#include "layout_parts.h"
 
 enum { MESSAGES_MAX = 32 };
 
@@ -133,9 +133,59 @@ static void check_frame(enum eng_layout layout, const struct eng_message *messag
     eng_rendered_fini(&other);
 }
 
+/* Names find their layouts, no other name does, and a chat begins with its layout's own token. */
+static void check_names(void)
+{
+    static const struct {
+        const char *name;
+        enum eng_layout layout;
+        const char *start;
+    } names[] = {{"chatml", ENG_LAYOUT_CHATML, ""},
+                 {"llama2", ENG_LAYOUT_LLAMA2, ""},
+                 {"llama3", ENG_LAYOUT_LLAMA3, "<|begin_of_text|>"},
+                 {"gemma", ENG_LAYOUT_GEMMA, "<bos>"},
+                 {"plain", ENG_LAYOUT_PLAIN, ""}};
+    static const char *const unknown[] = {"", "chatm", "chatmll", "ChatML", "gemma.jinja"};
+    const struct eng_message messages[] = {{ENG_ROLE_USER, {"q", 1}},
+                                           {ENG_ROLE_ASSISTANT, {"a", 1}}};
+    enum eng_layout found = ENG_LAYOUT_COUNT;
+    for (size_t i = 0; i < ENG_LAYOUT_COUNT; i++) {
+        struct eng_rendered rendered = {0};
+        const size_t start = strlen(names[i].start);
+        fuzz_require(eng_layout_find(names[i].name, &found, NULL) == ENG_OK);
+        fuzz_require(found == names[i].layout && eng_layout_chosen(found) == found);
+        fuzz_require(eng_layout_has_start(found) == (start > 0));
+        fuzz_require(eng_layout_render(found, messages, 2, &rendered, NULL) == ENG_OK);
+        fuzz_require(memcmp(rendered.bytes, names[i].start, start) == 0);
+        eng_rendered_fini(&rendered);
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        struct eng_error error = {""};
+        fuzz_require(eng_layout_find(unknown[i], &found, &error) == ENG_EUSAGE);
+        fuzz_require(strstr(error.text, unknown[i]) != NULL);
+    }
+}
+
+/* A text larger than memory is not begun. */
+static void check_too_large(void)
+{
+    struct eng_rendered out = {0};
+    eng_layout_put(&out, (struct eng_text){"ab", 2});
+    eng_layout_put(&out, (struct eng_text){"c", SIZE_MAX - 4096});
+    fuzz_require(out.out_of_memory);
+    fuzz_require(out.size == 2 && memcmp(out.bytes, "ab", 2) == 0);
+    eng_rendered_fini(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static bool names_checked;
     struct fuzz_input in = {data, data + size};
+    if (!names_checked) {
+        check_names();
+        check_too_large();
+        names_checked = true;
+    }
     const unsigned choice = fuzz_byte(&in);
     const enum eng_layout layout = (enum eng_layout)(choice % ENG_LAYOUT_COUNT);
     const size_t system = choice & 0x80 ? 1 : 0;

@@ -22,7 +22,7 @@ static const char tokenizer_text[] =
     "\"added_tokens\":[{\"content\":\"<|im_start|>\",\"id\":260,\"special\":true},"
     "{\"content\":\"<|im_end|>\",\"id\":261,\"special\":true},{\"content\":\"<|pad|>\",\"id\":262,"
     "\"special\":true}]}";
-enum { VOCAB = 263, PAD = 262 };
+enum { VOCAB = 263, END_OF_TURN = 261, PAD = 262 };
 
 struct document {
     int32_t ids[TOKENS_MAX];
@@ -44,6 +44,7 @@ struct naive {
     size_t in_first_file; /* records of the first of two files, or all */
     unsigned weights[2];
     size_t item_count;
+    int32_t pad;
     uint64_t position; /* documents taken from the endless stream */
     size_t offset;     /* tokens taken of the next one */
     int32_t ids[COLUMNS_MAX], labels[COLUMNS_MAX], positions[COLUMNS_MAX], segments[COLUMNS_MAX];
@@ -338,7 +339,7 @@ static void pad_row(struct naive *n, const struct naive_row *row)
 {
     n->rows_filled += row->documents > 0;
     for (int c = row->used; c < n->options->context; c++) {
-        n->ids[row->base + c] = PAD;
+        n->ids[row->base + c] = n->pad;
         n->labels[row->base + c] = -100;
         n->positions[row->base + c] = c - row->used;
         n->segments[row->base + c] = row->documents;
@@ -466,18 +467,20 @@ static const eng_loader *open_lender(const struct eng_loader_options *options)
     return lender;
 }
 
-/* The options of longer inputs: two files, weights, packing, order, masks. */
-static void draw_more(struct fuzz_input *in, struct eng_loader_options *options,
-                      unsigned weights[2])
+/* The options of longer inputs: two files, weights, packing, order, masks, the marker of ChatML as
+ * padding. */
+static void draw_more(struct fuzz_input *in, struct eng_loader_options *options, struct naive *n)
 {
     const unsigned flags = fuzz_byte(in);
+    n->pad = (flags & 0x80) != 0 ? END_OF_TURN : PAD;
+    options->pad_token = (flags & 0x80) != 0 ? "<|im_end|>" : "<|pad|>";
     options->packing = (enum eng_packing)(flags & 3);
     options->order = (enum eng_order)(flags >> 2 & 1);
     options->mask = (enum eng_mask)(flags >> 3 & 3);
     options->on_prefix = (flags & 0x20) != 0 ? ENG_BREACH_SKIP : ENG_BREACH_IGNORE;
     options->file_count = (flags & 0x40) != 0 ? 2 : 1;
-    weights[0] = (unsigned)fuzz_between(in, 1, WEIGHT_MAX);
-    weights[1] = (unsigned)fuzz_between(in, 1, WEIGHT_MAX);
+    n->weights[0] = (unsigned)fuzz_between(in, 1, WEIGHT_MAX);
+    n->weights[1] = (unsigned)fuzz_between(in, 1, WEIGHT_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -510,8 +513,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.context = fuzz_between(&in, 2, 128);
     options.rows = fuzz_between(&in, 1, 2);
     options.micro_count = fuzz_between(&in, 1, 2);
+    n.pad = PAD;
     if (options.micro_count == 2 && (flags & 0x80) != 0) {
-        draw_more(&in, &options, n.weights);
+        draw_more(&in, &options, &n);
     } else {
         n.weights[0] = n.weights[1] = 1;
     }

@@ -1,34 +1,53 @@
-/* Template sources: what parses renders the same twice within its limits, what does not names line
- * and column. The mutator puts pieces of the language between others, so that inputs stay near what
- * parses. Called by libFuzzer and replay_main.c. */
+/* Template sources: what parses renders two chats, the first one twice the same, within its limits;
+ * what does not names line and column. Called by libFuzzer and replay_main.c. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "jinja.h"
+#include "jinja_json.h"
 
 enum { SOURCE_MAX = 1 << 14 };
 
 static const struct eng_jinja_limits limits = {
     .memory_bytes = 4 << 20, .output_bytes = 1 << 18, .steps = 200000};
 
-static void set_variables(struct eng_jinja_renderer *r)
+/* What templates are given: a chat with everything that a record may hold, and one with nothing. */
+static const char *const chats[] = {
+    "{\"messages\":[{\"role\":\"system\",\"content\":\" S\\n\"},"
+    "{\"role\":\"user\",\"content\":\" Q\\u00e9 \"},{\"role\":\"assistant\",\"content\":null,"
+    "\"reasoning_content\":\"R\",\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\",\"function\":"
+    "{\"name\":\"f\",\"arguments\":{\"b\":[1,2.5,null],\"a\":\"x\"}}}]},"
+    "{\"role\":\"tool\",\"content\":\"<T>&\",\"tool_call_id\":\"c1\",\"name\":\"f\"},"
+    "{\"role\":\"assistant\",\"content\":\"A\\n\"},{\"role\":\"user\",\"content\":\"B\"},"
+    "{\"role\":\"assistant\",\"content\":\"<think>t</think>C\"}],"
+    "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"D\","
+    "\"parameters\":"
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"x\",\"y\"]},"
+    "\"b\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"}}},\"required\":[\"a\"]}}}"
+    "],"
+    "\"documents\":[{\"title\":\"t\",\"text\":\"d\"}],\"add_generation_prompt\":true,\"x\":3}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\",\"content\":\"\"}"
+    "],"
+    "\"tools\":null,\"documents\":null,\"add_generation_prompt\":false,\"x\":\"ab\"}"};
+enum { CHATS = sizeof chats / sizeof chats[0] };
+
+static void set_variables(struct eng_jinja_renderer *r, size_t chat)
 {
-    struct jmem *const m = &r->mem;
-    const struct jv messages = eng_jinja_list(m, J_LIST, 2);
-    for (int i = 0; i < 2; i++) {
-        const struct jv message = eng_jinja_dict(m, 2);
-        eng_jinja_set(m, message, eng_jinja_literal("role"),
-                      eng_jinja_literal(i == 0 ? "user" : "assistant"));
-        eng_jinja_set(m, message, eng_jinja_literal("content"),
-                      jv_str(i == 0 ? " Q\xC3\xA9 " : "A\n", i == 0 ? 5 : 2, JS_CONTENT));
-        eng_jinja_append(m, messages, message);
+    static json_t *parsed[CHATS];
+    if (parsed[chat] == NULL) {
+        parsed[chat] = json_loads(chats[chat], 0, NULL);
+        fuzz_require(parsed[chat] != NULL);
     }
-    eng_jinja_variable(r, "messages", messages);
-    eng_jinja_variable(r, "tools", jv_none());
-    eng_jinja_variable(r, "add_generation_prompt", jv_bool(true));
-    eng_jinja_variable(r, "x", jv_int(3));
+    const char *name;
+    json_t *value;
+    json_object_foreach(parsed[chat], name, value)
+    {
+        eng_jinja_variable(r, name, eng_jinja_from_json(&r->mem, value, JS_CONTENT));
+    }
+    eng_jinja_variable(r, "bos_token", eng_jinja_literal("<s>"));
 }
 
 static bool names_a_place(const char *text)
@@ -54,6 +73,24 @@ static void check_marks(const struct jbuf *text)
     }
 }
 
+/* One render: right text, or a message with a place. */
+static enum eng_status render(struct eng_jinja_renderer *r, const eng_jinja *template, size_t chat,
+                              const struct jbuf **text, struct eng_error *error)
+{
+    eng_jinja_begin(r);
+    set_variables(r, chat);
+    const enum eng_status status = eng_jinja_render(r, template, text, error);
+    if (status == ENG_OK) {
+        fuzz_require((*text)->size <= limits.output_bytes);
+        fuzz_require(fuzz_is_utf8((*text)->bytes, (*text)->size));
+        check_marks(*text);
+    } else {
+        fuzz_require(status == ENG_EINPUT);
+        fuzz_require(names_a_place(error->text));
+    }
+    return status;
+}
+
 static void check_renders(const eng_jinja *template)
 {
     struct eng_jinja_renderer r;
@@ -63,19 +100,13 @@ static void check_renders(const eng_jinja *template)
     char *kept = NULL;
     size_t size = 0;
     fuzz_require(eng_jinja_init(&r, &limits, NULL) == ENG_OK);
-    set_variables(&r);
-    const enum eng_status status = eng_jinja_render(&r, template, &text, &first);
+    const enum eng_status status = render(&r, template, 0, &text, &first);
     if (status == ENG_OK) {
-        fuzz_require(fuzz_is_utf8(text->bytes, text->size));
-        check_marks(text);
         size = text->size;
         kept = fuzz_exact(text->bytes, size);
-    } else {
-        fuzz_require(names_a_place(first.text));
     }
-    eng_jinja_begin(&r);
-    set_variables(&r);
-    fuzz_require(eng_jinja_render(&r, template, &text, &second) == status);
+    (void)render(&r, template, 1, &text, &second);
+    fuzz_require(render(&r, template, 0, &text, &second) == status);
     if (status == ENG_OK) {
         fuzz_require(text->size == size);
         fuzz_require(size == 0 || memcmp(text->bytes, kept, size) == 0);
@@ -84,6 +115,20 @@ static void check_renders(const eng_jinja *template)
     }
     free(kept);
     eng_jinja_fini(&r);
+}
+
+/* What the parser notes agrees with the source: words that do not stand in it are not read. */
+static void check_notes(const eng_jinja *template, const char *source, size_t size)
+{
+    static const char *const names[] = {"strftime_now", "tools", "messages"};
+    for (size_t i = 0; size > 0 && i < sizeof names / sizeof names[0]; i++) {
+        const bool stands = memmem(source, size, names[i], strlen(names[i])) != NULL;
+        fuzz_require(stands || !eng_jinja_reads(template, names[i]));
+    }
+    const bool generation = size > 0 && memmem(source, size, "generation", 10) != NULL;
+    const bool trims = size > 0 && memmem(source, size, "tri", 3) != NULL; /* trim, strip */
+    fuzz_require(generation || !eng_jinja_has_generation(template));
+    fuzz_require(trims || !eng_jinja_trims(template));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -96,6 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (eng_jinja_parse("t", source, size, &template, &error) == ENG_OK) {
+        check_notes(template, source, size);
         check_renders(template);
     } else {
         const bool is_text = fuzz_is_utf8(source, size);
@@ -104,116 +150,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     eng_jinja_destroy(template);
     free(source);
     return 0;
-}
-
-/* ---- mutation */
-
-__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
-
-static const char *const pieces[] = {"{{ x }}",
-                                     "{% if x %}",
-                                     "{% elif y %}",
-                                     "{% else %}",
-                                     "{% endif %}",
-                                     "{% for m in messages %}",
-                                     "{% for i in range(3) if i %}",
-                                     "{% endfor %}",
-                                     "{% break %}",
-                                     "{% set a = x %}",
-                                     "{% set n = namespace(a=1) %}",
-                                     "{% set n.a = n.a + 1 %}",
-                                     "{% set b %}",
-                                     "{% endset %}",
-                                     "{% macro f(a, b=2) %}",
-                                     "{% endmacro %}",
-                                     "{{ f(1) }}",
-                                     "{% generation %}",
-                                     "{% endgeneration %}",
-                                     "{% filter upper %}",
-                                     "{% endfilter %}",
-                                     "{# c #}",
-                                     "{%-",
-                                     "-%}",
-                                     "{{-",
-                                     "-}}",
-                                     "\n",
-                                     "  ",
-                                     "m.content",
-                                     "messages[0]['role']",
-                                     "messages[1:]",
-                                     "[::-1]",
-                                     " | trim",
-                                     " | tojson",
-                                     " | length",
-                                     " | join(', ')",
-                                     " | selectattr('role', 'equalto', 'user') | list",
-                                     " | map(attribute='content')",
-                                     " | default('d', true)",
-                                     " | replace('a', 'b')",
-                                     " is defined",
-                                     " is string",
-                                     " is not none",
-                                     ".split('a')",
-                                     ".strip()",
-                                     ".items()",
-                                     "loop.last",
-                                     "loop.index0",
-                                     " + 'a'",
-                                     " ~ 1",
-                                     " * 3",
-                                     " // 2",
-                                     " == 1",
-                                     " in 'abc'",
-                                     " not in [1]",
-                                     " if x else y",
-                                     "(1, 2)",
-                                     "{'a': [1, 2.5, none]}",
-                                     "'\\n\\u00e9'",
-                                     "\xE3\x80\x80",
-                                     "not ",
-                                     "-x",
-                                     "1e20",
-                                     "raise_exception('no')",
-                                     "strftime_now('%Y')"};
-
-/* The end of what stands at a place: a tag, or a run of text. */
-static size_t unit_end(const uint8_t *data, size_t size, size_t at)
-{
-    const bool in_tag = data[at] == '{';
-    for (size_t i = at + 1; i < size; i++) {
-        if (in_tag && data[i] == '}' && (data[i - 1] == '%' || data[i - 1] == '}')) {
-            return i + 1;
-        }
-        if (!in_tag && (data[i] == '{' || data[i] == ' ')) {
-            return i;
-        }
-    }
-    return size;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
-{
-    const char *const piece = pieces[(seed >> 8) % (sizeof pieces / sizeof pieces[0])];
-    const size_t length = strlen(piece);
-    const size_t at = size == 0 ? 0 : (seed >> 16) % (size + 1);
-    size_t border = 0;
-    if (seed % 4 == 0 && LLVMFuzzerMutate != NULL) {
-        return LLVMFuzzerMutate(data, size, most);
-    }
-    while (border < at && border < size) { /* to the end of the unit that holds the place */
-        border = unit_end(data, size, border);
-    }
-    if (seed % 4 == 1 && border < size) {
-        const size_t end = unit_end(data, size, border);
-        memmove(data + border, data + end, size - end);
-        return size - (end - border);
-    }
-    if (size + length > most) {
-        return size;
-    }
-    border = seed % 4 == 2 ? at : border; /* sometimes inside of a unit */
-    memmove(data + border + length, data + border, size - border);
-    memcpy(data + border, piece, length);
-    return size + length;
 }

@@ -10,6 +10,16 @@
 
 enum { MEMBER_BYTES_MAX = 16 };
 
+static size_t write_fallback(char *out)
+{
+    size_t at = 0;
+    for (int byte = 0; byte < 256; byte++) {
+        at += (size_t)snprintf(out + at, MEMBER_BYTES_MAX, "%s\"<0x%02X>\":%d", byte > 0 ? "," : "",
+                               (unsigned)byte, byte);
+    }
+    return at;
+}
+
 static size_t write_members(char *out)
 {
     size_t at = 0;
@@ -32,9 +42,13 @@ static size_t write_members(char *out)
 
 char *fuzz_vocab_expand(const char *text, size_t size, size_t *whole)
 {
-    static const char mark[] = "@BYTES@";
-    const size_t length = sizeof mark - 1;
-    const char *const found = size == 0 ? NULL : memmem(text, size, mark, length);
+    static const char *const marks[] = {"@BYTES@", "@FALLBACK@"};
+    const char *found = NULL;
+    size_t which = 0;
+    for (size_t i = 0; i < 2 && found == NULL && size > 0; i++) {
+        found = memmem(text, size, marks[i], strlen(marks[i]));
+        which = i;
+    }
     if (found == NULL) {
         *whole = size;
         return fuzz_exact(text, size);
@@ -42,8 +56,9 @@ char *fuzz_vocab_expand(const char *text, size_t size, size_t *whole)
     char *const out = malloc(size + 256 * MEMBER_BYTES_MAX);
     fuzz_require(out != NULL);
     const size_t before = (size_t)(found - text);
+    const size_t length = strlen(marks[which]);
     memcpy(out, text, before);
-    const size_t members = write_members(out + before);
+    const size_t members = which == 0 ? write_members(out + before) : write_fallback(out + before);
     memcpy(out + before + members, found + length, size - before - length);
     *whole = size - length + members;
     return out;

@@ -5,5 +5,5 @@
 #include <stddef.h>
 
 /* A copy of text in which the first "@BYTES@" is replaced by the members "<character>": <byte> of
- * all bytes; the caller frees. */
+ * all bytes, or else the first "@FALLBACK@" by "<0xNN>": <byte>; the caller frees. */
 char *fuzz_vocab_expand(const char *text, size_t size, size_t *whole);

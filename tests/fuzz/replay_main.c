@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 
-enum { SEED_BYTES_MAX = 1 << 20, MUTATIONS = 200, GROWTH = 256 };
+enum { SEED_BYTES_MAX = 1 << 20, MUTATIONS = 3000, GROWTH = 256 };
 
 /* Targets with a mutator of their own link one. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
@@ -36,8 +36,8 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
     return size;
 }
 
-/* Mutations of a seed, one upon the other; the same in every run. */
-static void run_mutations(const uint8_t *seed, size_t size)
+/* Mutations of a seed, eight times one upon the other; the same in every run. */
+static void run_mutations(const uint8_t *seed, size_t size, unsigned count)
 {
     const size_t max_size = size + GROWTH;
     size_t now = size;
@@ -45,7 +45,7 @@ static void run_mutations(const uint8_t *seed, size_t size)
     if (bytes == NULL) {
         exit(1);
     }
-    for (unsigned i = 0; i < MUTATIONS; i++) {
+    for (unsigned i = 0; i < count; i++) {
         if (i % 8 == 0) {
             memcpy(bytes, seed, size);
         }
@@ -99,7 +99,7 @@ static int replay_folder(const char *folder)
         uint8_t *const bytes = load(path, &size);
         LLVMFuzzerTestOneInput(bytes, size);
         if (LLVMFuzzerCustomMutator != NULL) {
-            run_mutations(bytes, size);
+            run_mutations(bytes, size, MUTATIONS / (unsigned)count);
         }
         free(bytes);
         free(entries[i]);
