@@ -13,7 +13,7 @@ modules="
 dataset engine/data/data_files.c
 json engine/data/json_record.c engine/data/json_reader.c
 unpack engine/data/unpack.c
-tokenizer engine/text/tokenizer_json.c engine/text/tokenizer.c engine/text/vocab.c
+tokenizer engine/text/tokenizer_json.c engine/text/tokenizer_json_settings.c engine/text/tokenizer.c engine/text/vocab.c
 ranks engine/text/tokenizer_ranks.c
 split engine/text/text_split.c
 normal engine/text/text_normal.c
