@@ -15,8 +15,9 @@ cleanup() {
     rm -rf "$work"
 }
 trap cleanup EXIT
-campaign=(-c "$source/corpus/campaigns/smoke.yaml" -F 'norm_*' -F 'input_copied_wait.*' -F 'model_attention_scale.*'
-    --calibration 4 --false-alarms 1 --quiet)
+# Every stage, every kind of case, and few of each: the moments are what counts.
+campaign=(-c "$source/corpus/campaigns/smoke.yaml" -F norm_rstd.eps_outside -F input_copied_wait.omitted
+    -F 'model_attention_scale.*' --calibration 3 --false-alarms 1 --quiet)
 . "$source/tests/e2e/expect.sh"
 table() { "$faultline" report --out "$1" 2>/dev/null | grep -v -e '^time ' -e '^reports:'; }
 # Stored runs as "id case role", one a line; the database must be sound. Reads a copy: looking must not repair.
@@ -45,6 +46,8 @@ started=$(date +%s%N)
 "$faultline" run "${campaign[@]}" --out "$work/whole" >/dev/null 2>"$work/stderr" || { cat "$work/stderr"; exit 1; }
 whole_ms=$((($(date +%s%N) - started) / 1000000))
 table "$work/whole" >"$work/table"
+kinds=$(query "$work/whole" 'select group_concat(kind) from (select distinct kind from cases order by kind)')
+expect 'kinds of cases' alarm,artifact,fault,identity,planted "$kinds"
 [ "$(wc -l <"$work/table")" -gt 10 ] || { echo "no table to compare with"; exit 1; }
 
 # ---- kill -9 ----
