@@ -164,6 +164,9 @@ class Callback(unittest.TestCase):
             callback.on_step_begin(args, state, None, **given)
             self.assertEqual(faults.step if faults else step, step)
             model(step + 0.5)
+            model.training = False  # an evaluation is not the step's
+            model(99.0)
+            model.training = True
             callback.on_substep_end(args, state, None, **given)
             model(step + 1.5)
             gradient = np.arange(6, dtype=np.float64).reshape(2, 3) * step
@@ -178,10 +181,7 @@ class Callback(unittest.TestCase):
             callback.on_step_end(args, state, None, **given)
             optimizer.param_groups[0]["lr"] = rate
             raw[-1] = (gradient, ft.own_hash([np.array(model.weight), *optimizer.state[model.weight].values()]))
-            model.training = False  # an evaluation between steps; what it changes is not the step's
-            model(99.0)
-            model.training = True
-            model.weight += np.float32(1)
+            model.weight += np.float32(1)  # what happens between steps is not the step's
             if log:
                 callback.on_log(args, state, None, logs={"loss": 1.2346, "grad_norm": norm}, **given)
         callback.on_log(args, state, None, logs={"train_runtime": 1.0}, **given)

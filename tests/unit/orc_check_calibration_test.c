@@ -79,6 +79,9 @@ Test(calibration, deviations_of_some_scales_are_detected_at_once)
             mine.scales = 1; /* one standard deviation is nothing */
             judge_pair(&mine, bounds, v);
             cr_expect_not(verdict->fired);
+            mine.scales = 10; /* of losses after the first step 100: within their margin only */
+            judge_pair(&mine, bounds, v);
+            cr_expect_not(verdict->fired && cases[i].check == ORC_CHECK_loss && step > 1);
         }
     }
     orc_bounds_free(bounds);

@@ -159,6 +159,13 @@ static double rate(int step)
     return 3e-3 * (1.0 + cos(M_PI * step / SYNTH_STEPS)) / 2.0;
 }
 
+/* Relative to the norm; almost two whole steps. */
+static double planted_stray(const struct synth *s, int group, int step, int item)
+{
+    const bool planted = group == UPDATES && here(s, step, SYNTH_update_stray);
+    return planted ? 1.9 * rate(step) / true_norm(s, group, step, item) : 0.0;
+}
+
 /* The numeric difference planted into one projection of one tensor (the first o_proj, or embed); a
  * fault of the optimizer moves projections of all updates and parameters, each by another amount
  * (0 and 2, whose standard deviation is 1), an element astray all projections alike. */
@@ -171,7 +178,7 @@ static double planted(const struct synth *s, int group, int step, int item, int 
         return slot % 2 * 2 * s->scales * noise_of(s, group, step);
     }
     if (group == UPDATES && here(s, step, SYNTH_update_stray)) {
-        return 1.9 * rate(step) / true_norm(s, group, step, item); /* almost two whole steps */
+        return planted_stray(s, group, step, item);
     }
     if (group == UPDATES && item == target && slot == 3 && here(s, step, SYNTH_update_one)) {
         return 1e3; /* many elements */
@@ -198,7 +205,9 @@ static void put_sketch(struct text *t, const struct synth *s, int group, int ste
     const bool target = group == GRADIENTS && item == 2;
     const double norm = true_norm(s, group, step, item);
     put(t, "[");
-    number(t, s, norm * (1.0 + 0.3 * noise(s, group, step, item, SLOTS)));
+    const double stray = /* the element's part of the norm is its share of it */
+        planted_stray(s, group, step, item) * rate(step) / norm;
+    number(t, s, norm * (1.0 + 0.3 * noise(s, group, step, item, SLOTS) + stray));
     for (int slot = 0; slot < SLOTS; slot++) {
         double value =
             true_projection(s, group, step, item, slot) +
