@@ -53,9 +53,9 @@ static void assign(struct jinja_render_state *r, const struct jnode *target, str
         eng_jinja_set(r->m, space, target->value, value);
         return;
     }
+    at(r, target);
     const struct jlist *const items = eng_jinja_items_of(r->m, value);
     if (!r->m->failed && items->count != target->count) {
-        at(r, target);
         eng_jinja_fail(r->m, "%zu values for %zu names", items->count, target->count);
     }
     for (size_t i = 0; i < target->count && !r->m->failed; i++) {
