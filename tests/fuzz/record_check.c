@@ -341,13 +341,14 @@ void record_check(enum eng_format format, const char *bytes, size_t size,
     json_error_t error;
     json_t *const root =
         size == 0 ? NULL : json_loadb(line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    /* jansson refuses two things that are JSON. */
+    /* jansson refuses two things that are JSON, and reads over a NUL behind a number or word. */
     const bool told = root != NULL || size == 0 ||
                       (json_error_code(&error) != json_error_numeric_overflow &&
                        json_error_code(&error) != json_error_null_byte_in_key);
     w = (struct wanted){.good = false};
     if (root != NULL) {
         expect(&w, format, root);
+        w.good = w.good && memchr(line, '\0', size) == NULL;
     }
     const enum eng_status status = eng_record_parse(format, line, size, chat, &cause);
     fuzz_require(status == ENG_OK || status == ENG_EINPUT);
