@@ -104,6 +104,8 @@ struct dev_conf {
     bool check_races;    /* happens-before checker on */
     bool exact_products; /* CUDA: products have the host's bits, slowly; else they are cuBLAS's */
     bool poison;         /* fill blocks with NaN when handed out and when freed */
+    size_t quarantine_bytes; /* so many freed bytes wait before the oldest are reused, so that stale
+                              * pointers are refused for longer; memory that is short ends it */
     const struct dev_aim *aims; /* of DEV_SCHED_AIMED; kept by reference */
     size_t aim_count;           /* up to DEV_AIMS_MAX */
     dev_watch_fn *watch; /* told of each moment, NULL = nobody; not under DEV_SCHED_THREADS */
@@ -193,7 +195,7 @@ struct dev_ledger {
     size_t budget_bytes;
     size_t live_bytes;     /* handed out, not freed */
     size_t cached_bytes;   /* free, kept for reuse on one stream */
-    size_t pending_bytes;  /* freed, waiting for another stream */
+    size_t pending_bytes;  /* freed, waiting for another stream or in quarantine */
     size_t deferred_bytes; /* in the finalizer queue */
     size_t free_bytes;     /* in the heap */
     size_t peak_bytes;     /* largest live + pending + deferred so far */

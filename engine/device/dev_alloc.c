@@ -122,7 +122,7 @@ static enum dev_status release(dev *d, int block)
     for (dev_stream s = 1; s <= d->stream_count; s++) {
         mark_need(d, b, s);
     }
-    if (is_finished(d, b)) {
+    if (is_finished(d, b) && d->conf.quarantine_bytes == 0) {
         return put_cached(d, block);
     }
     b->state = DEV_BLOCK_PENDING;
@@ -138,11 +138,12 @@ static enum dev_status pending_to_cache(dev *d, int block)
     return put_cached(d, block);
 }
 
-/* Moves pending blocks whose readers have finished to their caches. */
+/* Moves pending blocks whose readers have finished to their caches, but for those in quarantine. */
 static enum dev_status poll_pending(dev *d)
 {
     enum dev_status status = DEV_OK;
-    for (int block = d->pending.head; block >= 0 && status == DEV_OK;) {
+    for (int block = d->pending.head;
+         block >= 0 && status == DEV_OK && d->pending_bytes > d->conf.quarantine_bytes;) {
         const int next = d->heap.blocks[block].list_next;
         if (is_finished(d, &d->heap.blocks[block])) {
             status = pending_to_cache(d, block);

@@ -32,6 +32,7 @@ enum option_id {
     OPT_DEVICE,
     OPT_EXACT_PRODUCTS,
     OPT_BUDGET,
+    OPT_QUARANTINE,
     OPT_CHECKPOINT_DIR,
     OPT_RESUME,
     OPT_EVALUATE,
@@ -67,6 +68,7 @@ static const struct option table[] = {
     {"device", required_argument, NULL, OPT_DEVICE},
     {"exact-products", no_argument, NULL, OPT_EXACT_PRODUCTS},
     {"budget", required_argument, NULL, OPT_BUDGET},
+    {"quarantine", required_argument, NULL, OPT_QUARANTINE},
     {"checkpoint-dir", required_argument, NULL, OPT_CHECKPOINT_DIR},
     {"resume", required_argument, NULL, OPT_RESUME},
     {"evaluate", required_argument, NULL, OPT_EVALUATE},
@@ -115,6 +117,8 @@ const char *eng_options_help(void)
            "default)\n"
            "  --exact-products        cuda: products with the host's bits, not by cuBLAS\n"
            "  --budget BYTES          device memory instead of the recipe's\n"
+           "  --quarantine BYTES      so much freed device memory waits before the oldest is "
+           "reused\n"
            "  --checkpoint-dir DIR    keep checkpoints as the recipe's checkpoint_every says\n"
            "  --resume DIR            go on from a checkpoint: DIR/step-N, or the last one below "
            "DIR\n"
@@ -179,6 +183,8 @@ static enum eng_status read_number(enum option_id id, const char *name, const ch
         return number(name, text, 0, UINT64_MAX, &o->schedule_seed, error);
     case OPT_BUDGET:
         return number(name, text, 1, (uint64_t)1 << 46, &o->budget, error);
+    case OPT_QUARANTINE:
+        return number(name, text, 0, (uint64_t)1 << 46, &o->quarantine, error);
     case OPT_OMIT_WAIT:
         status = number(name, text, 0, DEV_SITES_MAX, &value, error);
         o->list_waits = true;

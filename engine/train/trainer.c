@@ -95,6 +95,7 @@ static enum eng_status open_device(struct eng_trainer *t, struct eng_error *erro
                                   .threads = o->threads,
                                   .check_races = !o->unchecked,
                                   .poison = !o->unchecked && !o->no_poison,
+                                  .quarantine_bytes = o->quarantine,
                                   .aims = o->aims,
                                   .aim_count = o->aim_count,
                                   .watch = t->timeline != NULL ? eng_timeline_moment : NULL,

@@ -49,9 +49,10 @@ struct eng_train_options {
     enum eng_driver_kind driver;
     enum dev_kind device;
     bool exact_products;
-    uint64_t budget;  /* bytes, 0 = the recipe's */
-    bool perturb_ulp; /* move each initial weight by one ulp */
-    bool unchecked;   /* no race checker, no poison: for measuring speed */
+    uint64_t budget;     /* bytes, 0 = the recipe's */
+    uint64_t quarantine; /* bytes, see dev_conf */
+    bool perturb_ulp;    /* move each initial weight by one ulp */
+    bool unchecked;      /* no race checker, no poison: for measuring speed */
 };
 
 /* Counters that a checkpoint keeps. */

@@ -86,6 +86,34 @@ Test(dev_alloc, a_block_used_elsewhere_waits_for_that_stream)
     dev_close(t.d);
 }
 
+Test(dev_alloc, a_block_in_quarantine_is_reused_after_enough_others_or_when_memory_is_short)
+{
+    struct bench t;
+    struct dev_conf conf = toy_conf(DEV_SCHED_FIFO, 1);
+    conf.heap_bytes = 8 * KIB;
+    conf.quarantine_bytes = 2 * KIB;
+    open_bench(&t, conf);
+    void *first = take(&t, t.a, KIB);
+    give(&t, first);
+    cr_assert_eq(ledger(&t)->pending_bytes, KIB);
+    cr_assert_eq(dev_fill(t.d, t.a, first, 1, KIB, "stale"), DEV_ESPAN);
+    void *second = take(&t, t.a, KIB);
+    cr_assert_neq(second, first);
+    cr_assert_eq(dev_fill(t.d, t.a, first, 1, KIB, "still stale"), DEV_ESPAN);
+    give(&t, second);
+    void *third = take(&t, t.a, KIB);
+    cr_assert(third != first && third != second);
+    give(&t, third);
+    cr_assert_eq(ledger(&t)->pending_bytes, 3 * KIB);
+    cr_assert_eq(take(&t, t.a, KIB), first, "the oldest, and no more than needed");
+    cr_assert_eq(ledger(&t)->pending_bytes, 2 * KIB);
+    cr_assert_eq(t.l.reclaims, 0);
+    take(&t, t.a, 7 * KIB);
+    cr_assert_eq(ledger(&t)->pending_bytes, 0);
+    cr_assert_eq(t.l.ooms, 0);
+    dev_close(t.d);
+}
+
 Test(dev_alloc, the_ladder_waits_for_pending_blocks)
 {
     struct bench t;

@@ -31,6 +31,8 @@ Test(train_run, execution_does_not_change_bits)
         "--schedule random --schedule-seed 1",
         "--schedule threads",
         "--guard",
+        "--quarantine 500000",
+        "--guard --schedule lazy --quarantine 500000",
         "--schedule pct --schedule-seed 2",
         "--schedule pct --schedule-seed 3 --driver tasks --threads 2",
         "--driver tasks",
