@@ -134,7 +134,7 @@ int main(void)
         double limit_ns;
     } rows[] = {{"kernel of one row, four spans", launch, 1000.0},
                 {"event: record and wait", record_and_wait, 1000.0},
-                {"allocation and free of a cached block", allocate, 400.0}};
+                {"allocation and free of a cached block", allocate, 200.0}};
     static struct setting s[VARIANTS];
     if (!open_setting(&s[0], false, DEV_SCHED_FIFO) || !open_setting(&s[1], true, DEV_SCHED_FIFO)) {
         fprintf(stderr, "dev_bench: the device cannot be opened\n");
