@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "har_case_judge.h"
@@ -370,6 +371,17 @@ static enum har_work work_of(enum har_role role)
                                        : HAR_WORK_trainer;
 }
 
+/* Whether a run failed to write because the results' disk is full: that says nothing about this
+ * case, which is not stored and runs again when there is room. Runs side by side may have removed
+ * tens of MB in the meantime. */
+static bool disk_is_full(const struct har_case *c, const struct har_exit *last)
+{
+    enum { LEAST_FREE = 64 << 20 };
+    struct statvfs disk;
+    return last->code == har_status_exit_code(HAR_EIO) && statvfs(c->lab->out, &disk) == 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize < LEAST_FREE;
+}
+
 static enum har_status case_next(void *job, const struct har_exit *last,
                                  struct har_command *command, bool *more, struct har_error *error)
 {
@@ -377,6 +389,10 @@ static enum har_status case_next(void *job, const struct har_exit *last,
     *more = false;
     if (last == NULL) {
         return start_case(c, command, more, error);
+    }
+    if (disk_is_full(c, last)) {
+        return har_fail(error, HAR_EIO, "%s: the disk is full: %s could not write (log %s)",
+                        c->lab->out, c->key, c->logs[c->role]);
     }
     c->ends[c->role] = *last;
     c->lab->spent.work_s[work_of((enum har_role)c->role)] += last->processor_s;
