@@ -4,10 +4,6 @@
 #include <jemalloc/jemalloc.h>
 #include <stdint.h>
 
-/* Read by jemalloc when it starts. In huge pages: the first touch of small ones took a tenth of a
- * run of pico. What counts as allocated does not change. */
-const char *malloc_conf = "thp:always";
-
 void eng_memory_open(struct eng_memory *out)
 {
     out->known = true;
