@@ -47,10 +47,10 @@ static float *copy_of(const struct k_gemm_args *g, const struct operand *x)
 void dev_tf32_part(const struct k_gemm_args *args, int part, int parts, void *workspace)
 {
     struct k_gemm_args g = *args;
-    const struct operand a = {g.a,     g.trans_a ? g.k : g.m, g.trans_a ? g.m : g.k,
-                              g.lda, g.a_outer,             g.a_inner};
-    const struct operand b = {g.b,     g.trans_b ? g.n : g.k, g.trans_b ? g.k : g.n,
-                              g.ldb, g.b_outer,             g.b_inner};
+    const struct operand a = {
+        g.a, g.trans_a ? g.k : g.m, g.trans_a ? g.m : g.k, g.lda, g.a_outer, g.a_inner};
+    const struct operand b = {
+        g.b, g.trans_b ? g.n : g.k, g.trans_b ? g.k : g.n, g.ldb, g.b_outer, g.b_inner};
     float *const copy_a = copy_of(args, &a);
     float *const copy_b = copy_of(args, &b);
     g.a = copy_a;

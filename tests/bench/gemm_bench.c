@@ -252,8 +252,8 @@ static void run_problems(double seconds)
         const struct outcome o = measure(&problems[i], seconds);
         const double percent = 100.0 / o.best[PEAK];
         printf("%-6s %-20s %5dx%4dx%4d %8.0f%% %8.0f%% %8.0f%%\n", problems[i].recipe,
-               problems[i].what, problems[i].m, problems[i].n, problems[i].k, percent * o.best[OURS],
-               percent * o.best[OPENBLAS], percent * o.best[DNNL]);
+               problems[i].what, problems[i].m, problems[i].n, problems[i].k,
+               percent * o.best[OURS], percent * o.best[OPENBLAS], percent * o.best[DNNL]);
         m.share += log(o.best[OURS] / o.best[PEAK]);
         for (int peer = 0; peer < PEERS; peer++) {
             m.ratio[peer] += log(o.ratio[peer]);

@@ -288,7 +288,8 @@ Test(dev_fault, operations_run_in_the_step_that_issued_them)
     dev_close(t.d);
 }
 
-/* Two problems of one batch, A (3 x 2) transposed as stored, B the unit matrix: C is A as it was read. */
+/* Two problems of one batch, A (3 x 2) transposed as stored, B the unit matrix: C is A as it was
+ * read. */
 static void product_of(const char *fault, const float *a, float *c)
 {
     struct bench t;
@@ -323,8 +324,8 @@ static void product_of(const char *fault, const float *a, float *c)
 Test(dev_fault, products_in_tf32_keep_eleven_bits_of_each_operand)
 {
     /* Halfway, below and above it, a whole number, negative, the next binade. */
-    const float from[] = {1.0f + 0x1p-11f, 1.0f + 0x1.8p-12f, 1.0f + 0x1.4p-11f,
-                          3.0f,            -1.0f - 0x1p-11f,  2.0f - 0x1p-12f};
+    const float from[] = {1.0f + 0x1p-11f,  1.0f + 0x1.8p-12f, 1.0f + 0x1.4p-11f, 3.0f,
+                          -1.0f - 0x1p-11f, 2.0f - 0x1p-12f};
     const float to[] = {1.0f + 0x1p-10f, 1.0f, 1.0f + 0x1p-10f, 3.0f, -1.0f - 0x1p-10f, 2.0f};
     float a[12], c[12];
     for (int i = 0; i < 12; i++) {
