@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dev_internal.h"
+#include "dev_map.h"
 #include "eng_assert.h"
 
 enum { PAGE = 4096 };
@@ -88,7 +89,7 @@ enum dev_status dev_guard_open(dev *d)
     }
     action.sa_sigaction = on_fault;
     sigemptyset(&action.sa_mask);
-    if (mprotect(d->slab, d->slab_mapped, PROT_NONE) != 0 ||
+    if (mprotect(d->slab, dev_map_bytes(d->slab_mapped), PROT_NONE) != 0 ||
         sigaction(SIGSEGV, &action, &before) != 0) {
         return dev_fail(d, DEV_EDRIVER, "guard mode: pages cannot be protected");
     }
