@@ -181,6 +181,7 @@ void har_lab_train_args(const struct har_lab *lab, const struct har_bench *bench
     if (train->checkpoints != NULL) {
         har_args_add(args, "--checkpoint-dir");
         har_args_add(args, train->checkpoints);
+        har_args_add(args, "--no-sync");
     }
     if (train->states != NULL) {
         har_args_add(args, "--states");

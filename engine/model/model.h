@@ -86,8 +86,9 @@ ENG_CHECKED enum eng_status eng_model_backward(eng_model *model, dev_stream stre
                                                struct eng_error *error);
 
 /* Safetensors (fp32) in and out, through pinned staging on `stream`; save returns after the data
- * has been written and synced, load after it has arrived. which: the flat buffer to fill or store.
- * Names as in params. load checks names and shapes; an extra or missing tensor is EINPUT. */
+ * has been written (eng_sync waits for the disk), load after it has arrived. which: the flat buffer
+ * to fill or store. Names as in params. load checks names and shapes; an extra or missing tensor is
+ * EINPUT. */
 ENG_CHECKED enum eng_status eng_model_load(eng_model *model, dev_stream stream, const char *path,
                                            float *which, struct eng_error *error);
 ENG_CHECKED enum eng_status eng_model_save(eng_model *model, dev_stream stream, const char *path,

@@ -242,7 +242,7 @@ enum eng_status eng_model_save(eng_model *model, dev_stream stream, const char *
     if (file_ok) {
         status = stage_out(model, stream, which, f, &file_ok);
     }
-    file_ok = file_ok && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    file_ok = file_ok && fflush(f) == 0;
     const int cause = errno;
     if (fclose(f) != 0 || !file_ok) {
         return eng_fail(error, ENG_EIO, "%s: cannot be written: %s", path, strerror(cause));

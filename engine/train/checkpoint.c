@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include "eng_sync.h"
 #include "fault.h"
 #include "trainer.h"
 
@@ -44,11 +46,11 @@ static enum eng_status write_state(const struct eng_trainer *t, struct eng_posit
             " \"epoch\": %" PRIu64 ", \"index\": %" PRIu64 ", \"offset\": %" PRIu64 "}\n",
             STATE_VERSION, t->recipe->hash, t->seed, t->counters.step, t->counters.optimizer_t,
             t->counters.schedule_step, next.epoch, next.index, next.offset);
-    const bool ok = fflush(f) == 0 && fsync(fileno(f)) == 0;
+    const bool ok = fflush(f) == 0;
     return fclose(f) == 0 && ok ? ENG_OK : io_error(path, error);
 }
 
-/* FNV-1a 64 over a file, continuing from *hash. */
+/* XXH3 over a file as it was written, continuing from *hash. */
 static enum eng_status hash_file(const char *path, uint64_t *hash, struct eng_error *error)
 {
     FILE *f = fopen(path, "rb");
@@ -56,13 +58,9 @@ static enum eng_status hash_file(const char *path, uint64_t *hash, struct eng_er
         return io_error(path, error);
     }
     unsigned char bytes[1 << 14];
-    uint64_t h = *hash;
     for (size_t n; (n = fread(bytes, 1, sizeof bytes, f)) > 0;) {
-        for (size_t i = 0; i < n; i++) {
-            h = (h ^ bytes[i]) * 0x100000001B3u;
-        }
+        *hash = XXH3_64bits_withSeed(bytes, n, *hash);
     }
-    *hash = h;
     const bool ok = !ferror(f);
     fclose(f);
     return ok ? ENG_OK : io_error(path, error);
@@ -88,7 +86,7 @@ static enum eng_status write_files(struct eng_trainer *t, struct eng_position ne
     const dev_stream stream = FAULT(ckpt_stream, t->compute);
     enum eng_status status = ENG_OK;
     char path[PATH_MAX];
-    *hash = 0xCBF29CE484222325u;
+    *hash = 0;
     for (size_t i = 0; status == ENG_OK && i < FILE_COUNT; i++) {
         status = join(path, dir, file_names[i], error);
         if (status == ENG_OK) {
@@ -100,6 +98,18 @@ static enum eng_status write_files(struct eng_trainer *t, struct eng_position ne
         }
     }
     return status;
+}
+
+/* The files of a folder, then its entries. */
+static enum eng_status sync_folder(const char *dir, struct eng_error *error)
+{
+    char path[PATH_MAX];
+    enum eng_status status = ENG_OK;
+    for (size_t i = 0; status == ENG_OK && i < FILE_COUNT; i++) {
+        status = join(path, dir, file_names[i], error);
+        status = status == ENG_OK ? eng_sync(path, error) : status;
+    }
+    return status == ENG_OK ? eng_sync(dir, error) : status;
 }
 
 enum eng_status eng_checkpoint_save(struct eng_trainer *t, struct eng_position next, char *path,
@@ -124,10 +134,15 @@ enum eng_status eng_checkpoint_save(struct eng_trainer *t, struct eng_position n
         return status;
     }
     status = write_files(t, next, fresh, hash, error);
+    if (status == ENG_OK && !t->options->no_sync) {
+        status = sync_folder(fresh, error);
+    }
     if (status == ENG_OK) {
         remove_folder(final);
         if (rename(fresh, final) != 0) {
             status = io_error(final, error);
+        } else if (!t->options->no_sync) {
+            status = eng_sync(t->options->checkpoint_dir, error);
         }
     }
     if (status != ENG_OK) {

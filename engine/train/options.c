@@ -34,6 +34,7 @@ enum option_id {
     OPT_BUDGET,
     OPT_QUARANTINE,
     OPT_CHECKPOINT_DIR,
+    OPT_NO_SYNC,
     OPT_RESUME,
     OPT_EVALUATE,
     OPT_PLAN,
@@ -70,6 +71,7 @@ static const struct option table[] = {
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"quarantine", required_argument, NULL, OPT_QUARANTINE},
     {"checkpoint-dir", required_argument, NULL, OPT_CHECKPOINT_DIR},
+    {"no-sync", no_argument, NULL, OPT_NO_SYNC},
     {"resume", required_argument, NULL, OPT_RESUME},
     {"evaluate", required_argument, NULL, OPT_EVALUATE},
     {"plan", no_argument, NULL, OPT_PLAN},
@@ -120,6 +122,9 @@ const char *eng_options_help(void)
            "  --quarantine BYTES      so much freed device memory waits before the oldest is "
            "reused\n"
            "  --checkpoint-dir DIR    keep checkpoints as the recipe's checkpoint_every says\n"
+           "  --no-sync               do not wait for the disk: checkpoints outlive the process, "
+           "not the\n"
+           "                          machine\n"
            "  --resume DIR            go on from a checkpoint: DIR/step-N, or the last one below "
            "DIR\n"
            "  --evaluate WHAT         only evaluate these weights (file, or folder with\n"
@@ -300,6 +305,9 @@ static void read_plain(enum option_id id, const char *text, struct eng_command_l
         break;
     case OPT_CHECKPOINT_DIR:
         o->checkpoint_dir = text;
+        break;
+    case OPT_NO_SYNC:
+        o->no_sync = true;
         break;
     case OPT_RESUME:
         o->resume = text;

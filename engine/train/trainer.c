@@ -13,6 +13,7 @@
 #include "checkpoint.h"
 #include "devstatus.h"
 #include "eng_features.h"
+#include "eng_sync.h"
 #include "eval.h"
 #include "stats.h"
 #include "timeline.h"
@@ -352,8 +353,11 @@ enum eng_status eng_trainer_save(struct eng_trainer *t, const char *dir, struct 
     if (snprintf(path, sizeof path, "%s/model.safetensors", dir) >= (int)sizeof path) {
         return eng_fail(error, ENG_EUSAGE, "%s: path is too long", dir);
     }
-    const enum eng_status status =
+    enum eng_status status =
         eng_model_save(t->model, t->compute, path, t->params->param, error);
+    if (status == ENG_OK) {
+        status = eng_sync(path, error);
+    }
     if (status != ENG_OK) {
         return status;
     }

@@ -27,6 +27,7 @@ struct eng_train_options {
     const char *weights;        /* initial weights, safetensors; NULL only with resume */
     const char *resume;         /* checkpoint folder, NULL = start at step 1 */
     const char *checkpoint_dir; /* NULL = no checkpoints */
+    bool no_sync;               /* checkpoints may be lost with the machine */
     const char *trace_path;     /* NULL = no trace */
     const char *timeline_path;  /* NULL = no timeline */
     const char *states_path;    /* for a reference that follows, NULL = none */
