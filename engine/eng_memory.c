@@ -4,12 +4,33 @@
 #include <jemalloc/jemalloc.h>
 #include <stdint.h>
 
+/* A thread that leaves an arena as its last one has all free pages of it given back to the system,
+ * which then hands them out again, zeroed, one fault at a time. Hooks that refuse keep them. Arenas
+ * stand until the process ends, and so must these. */
+static extent_hooks_t *keep_pages(void)
+{
+    static extent_hooks_t hooks;
+    extent_hooks_t *usual = NULL;
+    size_t size = sizeof usual;
+    if (mallctl("arena.0.extent_hooks", &usual, &size, NULL, 0) != 0) {
+        return NULL;
+    }
+    hooks = *usual;
+    hooks.dalloc = NULL;
+    hooks.purge_lazy = NULL;
+    hooks.purge_forced = NULL;
+    hooks.decommit = NULL;
+    return &hooks;
+}
+
 void eng_memory_open(struct eng_memory *out)
 {
-    out->known = true;
-    for (int c = 0; c < ENG_COMPONENT_COUNT; c++) {
+    extent_hooks_t *hooks = keep_pages();
+    out->known = hooks != NULL;
+    for (int c = 0; out->known && c < ENG_COMPONENT_COUNT; c++) {
         size_t size = sizeof out->arena[c];
-        out->known &= mallctl("arenas.create", &out->arena[c], &size, NULL, 0) == 0;
+        out->known =
+            mallctl("arenas.create", &out->arena[c], &size, &hooks, sizeof hooks) == 0;
     }
 }
 
