@@ -28,7 +28,7 @@ def run(recipe, ways, fault, name):
     if "resumed" in ways:
         command += ["--resume", f"{work}/{recipe}.start/step-8"]
     else:
-        command += ["--weights", f"{work}/{recipe}.weights", "--checkpoint-dir", checkpoints]
+        command += ["--weights", f"{work}/{recipe}.weights", "--checkpoint-dir", checkpoints, "--no-sync"]
     try:
         code = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=HANG_S).returncode
     except subprocess.TimeoutExpired:
@@ -65,7 +65,7 @@ def prepare(recipe):
     subprocess.run([f"{build}/corpus/faultline-init", "--recipe", f"{recipes}/{recipe}.yaml", "--seed", "1", "--out",
                     weights], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([f"{build}/engine/faultline-train", "--recipe", f"{recipes}/{recipe}.yaml", "--seed", "1", "--weights",
-                    weights, "--checkpoint-dir", f"{work}/{recipe}.start", "--quiet"], check=True)
+                    weights, "--checkpoint-dir", f"{work}/{recipe}.start", "--no-sync", "--quiet"], check=True)
 
 
 class Healthy:

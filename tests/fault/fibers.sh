@@ -27,7 +27,7 @@ def run(recipe, fault, schedule, driver="single", seed=1, steps=0):
     command = [f"{tsan}/engine/faultline-train", "--recipe", f"{recipes}/{recipe}.yaml", "--weights",
                f"{work}/{recipe}.weights", "--seed", "1", "--threads", "1", "--level", "full", "--trace", name, "--fault",
                fault, "--schedule", schedule, "--schedule-seed", str(seed), "--driver", driver, "--quiet",
-               "--checkpoint-dir", name + ".d"] + (["--steps", str(steps)] if steps else [])
+               "--checkpoint-dir", name + ".d", "--no-sync"] + (["--steps", str(steps)] if steps else [])
     options = f"exitcode={REPORTED} halt_on_error=0 history_size=4"
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=600,
                           env=dict(os.environ, TSAN_OPTIONS=options))

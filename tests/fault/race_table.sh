@@ -26,7 +26,7 @@ def run(job):
     name = f"{work}/{fault}-{schedule}-{seed}"
     command = [f"{build}/engine/faultline-train", "--recipe", RECIPE, "--weights", f"{work}/weights", "--seed", "1",
                "--threads", "1", "--level", "full", "--trace", name, "--fault", fault, "--driver", driver,
-               "--schedule", schedule, "--schedule-seed", str(seed), "--checkpoint-dir", name + ".d", "--quiet"]
+               "--schedule", schedule, "--schedule-seed", str(seed), "--checkpoint-dir", name + ".d", "--no-sync", "--quiet"]
     code = subprocess.run(command, stderr=subprocess.DEVNULL, timeout=300).returncode
     steps = []
     with open(name, encoding="utf-8") as file:

@@ -21,7 +21,7 @@ for recipe in "$recipes"/pico*.yaml; do
     reach "$recipe" --weights "$work/w.safetensors"
     reach "$recipe" --weights "$work/w.safetensors" --schedule lazy --driver tasks
     rm -rf "$work/checkpoints"
-    reach "$recipe" --weights "$work/w.safetensors" --checkpoint-dir "$work/checkpoints"
+    reach "$recipe" --weights "$work/w.safetensors" --no-sync --checkpoint-dir "$work/checkpoints"
     for checkpoint in "$work"/checkpoints/step-8; do
         [ -d "$checkpoint" ] && reach "$recipe" --resume "$checkpoint"
     done

@@ -41,10 +41,10 @@ def run(way, omitted):
 pico, oom = f"{recipes}/pico.yaml", f"{recipes}/pico-oom.yaml"
 start = weights("pico")
 traced = ["--level", "full", "--trace", "FOLDER/trace"]
-subprocess.run([TRAIN, "--recipe", pico, "--weights", start, "--seed", "1", "--checkpoint-dir", f"{work}/start", "--quiet"],
+subprocess.run([TRAIN, "--recipe", pico, "--weights", start, "--seed", "1", "--checkpoint-dir", f"{work}/start", "--no-sync", "--quiet"],
                check=True)
 WAYS = {
-    "checkpoints": ["--recipe", pico, "--weights", start, "--checkpoint-dir", "FOLDER/c", *traced],
+    "checkpoints": ["--recipe", pico, "--weights", start, "--checkpoint-dir", "FOLDER/c", "--no-sync", *traced],
     "resumed": ["--recipe", pico, "--resume", f"{work}/start/step-8", *traced],
     "saved": ["--recipe", pico, "--weights", start, "--save", "FOLDER/s", "--perturb-ulp", *traced],
     "evaluated": ["--recipe", pico, "--evaluate", start],

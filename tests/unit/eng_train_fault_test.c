@@ -58,7 +58,7 @@ static bool shows(struct bench *b, const struct mut_fault *fault, const json_t *
 {
     const char *start = triggered_by(fault, "resumed")      ? "--resume c/step-3"
                         : triggered_by(fault, "checkpoint") ? "--weights init.safetensors "
-                                                              "--checkpoint-dir d"
+                                                              "--no-sync --checkpoint-dir d"
                                                             : "--weights init.safetensors";
     const int status =
         bench_run(b, TRAIN_PROGRAM, "--recipe recipe.yaml --trace f.jsonl --fault %s %s %s",
@@ -79,7 +79,7 @@ static bool shows(struct bench *b, const struct mut_fault *fault, const json_t *
 /* Runs the healthy trainer into the bench's folder; leaves its checkpoints in c. */
 static json_t *healthy_run(struct bench *b, const char *way)
 {
-    const int status = bench_train(b, TRAIN_PROGRAM, "--checkpoint-dir c --trace h.jsonl %s", way);
+    const int status = bench_train(b, TRAIN_PROGRAM, "--no-sync --checkpoint-dir c --trace h.jsonl %s", way);
     cr_assert_eq(status, 0, "%s: %s", way, b->errors);
     return bench_trace(b, "h.jsonl");
 }
