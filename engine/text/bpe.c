@@ -45,6 +45,7 @@ struct eng_bpe {
     int32_t rank_end; /* above all ranks */
     struct pair_slot *pairs;
     uint64_t pair_mask;
+    unsigned pair_shift; /* 64 - log2 of the slots */
     struct cache_slot *cache;
     unsigned cache_shift; /* 64 - log2 of the slots */
     struct node *nodes;
@@ -63,7 +64,7 @@ static uint64_t pair_key(int32_t left, int32_t right)
 /* The slot that holds the pair, or the free one where it belongs. */
 static struct pair_slot *pair_find(const eng_bpe *bpe, uint64_t pair)
 {
-    uint64_t at = (pair * 0x9E3779B97F4A7C15u) >> 20 & bpe->pair_mask;
+    uint64_t at = (pair * 0x9E3779B97F4A7C15u) >> bpe->pair_shift; /* bits that see both halves */
     while (bpe->pairs[at].rank != NO_RANK && bpe->pairs[at].pair != pair) {
         at = (at + 1) & bpe->pair_mask;
     }
@@ -101,8 +102,10 @@ static enum eng_status add_merges(eng_bpe *bpe, const struct eng_bpe_rules *rule
 static bool reserve_tables(eng_bpe *bpe, size_t merge_count)
 {
     size_t slots = 16;
+    bpe->pair_shift = 64 - 4;
     while (slots < merge_count * 2) {
         slots *= 2;
+        bpe->pair_shift--;
     }
     size_t cache_slots = CACHE_SLOTS_MIN;
     bpe->cache_shift = 64 - 13;

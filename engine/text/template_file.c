@@ -2,12 +2,13 @@
  * Called by template; must not know how a template is rendered. */
 #include "template_file.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "text_file.h"
 
 enum { FILE_BYTES_MAX = 16 << 20, PATH_BYTES_MAX = 4096 };
 
@@ -34,29 +35,6 @@ bool eng_template_is_file(const char *name)
     return ends_in(name, size, ".jinja") || ends_in(name, size, ".json");
 }
 
-static enum eng_status read_all(const char *path, char **out, size_t *size, struct eng_error *error)
-{
-    FILE *const file = fopen(path, "rb");
-    if (file == NULL) {
-        return eng_fail(error, ENG_EIO, "%s: %s", path, strerror(errno));
-    }
-    char *const bytes = malloc(FILE_BYTES_MAX);
-    const size_t read = bytes == NULL ? 0 : fread(bytes, 1, FILE_BYTES_MAX, file);
-    const int cause = ferror(file) ? errno : 0;
-    fclose(file);
-    if (bytes == NULL || cause != 0 || read == FILE_BYTES_MAX) {
-        free(bytes);
-        return bytes == NULL ? eng_fail(error, ENG_EHOSTMEM, "%s: no memory", path)
-               : cause != 0
-                   ? eng_fail(error, ENG_EIO, "%s: %s", path, strerror(cause))
-                   : eng_fail(error, ENG_EINPUT, "%s: more than %d bytes", path, FILE_BYTES_MAX);
-    }
-    char *const fitting = realloc(bytes, read + 1);
-    *out = fitting == NULL ? bytes : fitting;
-    *size = read;
-    return ENG_OK;
-}
-
 /* A configuration: its bytes and what they say. */
 struct config {
     const char *path;
@@ -76,7 +54,8 @@ static enum eng_status open_config(struct config *config, const char *path, stru
 {
     json_error_t cause;
     *config = (struct config){.path = path};
-    const enum eng_status status = read_all(path, &config->bytes, &config->size, error);
+    const enum eng_status status =
+        eng_text_file_read(path, FILE_BYTES_MAX, &config->bytes, &config->size, error);
     if (status != ENG_OK) {
         return status;
     }
@@ -183,7 +162,8 @@ static enum eng_status read_jinja(const char *path, struct eng_template_file *ou
 {
     char beside[PATH_BYTES_MAX];
     struct config config;
-    enum eng_status status = read_all(path, &out->source, &out->size, error);
+    enum eng_status status =
+        eng_text_file_read(path, FILE_BYTES_MAX, &out->source, &out->size, error);
     const char *const slash = strrchr(path, '/');
     snprintf(beside, sizeof beside, "%.*stokenizer_config.json",
              slash == NULL ? 0 : (int)(slash + 1 - path), path);

@@ -2,11 +2,7 @@
  * Called by tokenizer; must not know texts to encode. */
 #include "tokenizer_json.h"
 
-#include <errno.h>
 #include <stdlib.h>
-
-#include "growth.h"
-#include "text_utf8.h"
 
 enum { MOVED_FIRST = 256, TEXT_BYTES_MAX = UINT16_MAX };
 
@@ -56,7 +52,7 @@ static bool text_bytes(const struct reader *reader, const char *text, size_t siz
     return true;
 }
 
-static enum eng_status put(const struct reader *reader, const char *where, json_int_t id,
+static enum eng_status put(const struct reader *reader, const char *where, int64_t id,
                            struct eng_text text, bool found)
 {
     struct eng_error cause = {""};
@@ -66,48 +62,45 @@ static enum eng_status put(const struct reader *reader, const char *where, json_
                : eng_tokenizer_json_fail(reader, status, "%s: %.200s", where, cause.text);
 }
 
-static json_int_t largest_id(json_int_t last, const json_t *id)
+static int64_t largest_id(const struct reader *reader, const json_t *added)
 {
-    return json_is_integer(id) && json_integer_value(id) > last ? json_integer_value(id) : last;
-}
-
-/* The ids of model.vocab; added tokens may repeat some of them. */
-static enum eng_status read_vocab(const struct reader *reader, const json_t *added)
-{
-    json_int_t last = -1;
+    int64_t last = -1;
     size_t index;
     json_t *item;
-    const char *text;
-    char bytes[TEXT_BYTES_MAX];
-    json_object_foreach(reader->vocab, text, item)
-    {
-        last = largest_id(last, item);
+    for (size_t i = 0; i < reader->token_count; i++) {
+        last = reader->tokens[i].id > last ? reader->tokens[i].id : last;
     }
     json_array_foreach(added, index, item)
     {
-        last = largest_id(last, json_object_get(item, "id"));
+        const json_int_t id = json_integer_value(json_object_get(item, "id")); /* 0: no number */
+        last = id > last ? id : last;
     }
+    return last;
+}
+
+/* The ids of model.vocab; added tokens may repeat some of them. */
+static enum eng_status read_vocab(struct reader *reader, const json_t *added)
+{
+    char bytes[TEXT_BYTES_MAX];
     struct eng_error cause = {""};
+    const int64_t last = largest_id(reader, added);
     const size_t size = last < 0 ? 0 : last > INT32_MAX ? INT32_MAX : (size_t)last + 1;
     enum eng_status status = eng_vocab_init(&reader->parts->vocab, size, &cause);
-    if (status != ENG_OK) {
-        return eng_tokenizer_json_fail(reader, status, "model.vocab: %.200s", cause.text);
-    }
-    json_object_foreach(reader->vocab, text, item)
-    {
-        size_t length = strlen(text);
-        if (!json_is_integer(item)) {
-            return READER_FAIL(reader, "model.vocab: token '%.60s' has no whole number", text);
-        }
-        const bool fits = length < sizeof bytes;
-        const bool found = fits && text_bytes(reader, text, length, bytes, &length);
-        const struct eng_text put_text = {found ? bytes : text, found ? length : strlen(text)};
-        status = put(reader, "model.vocab", json_integer_value(item), put_text, found);
-        if (status != ENG_OK) {
-            return status;
+    status = status == ENG_OK ? eng_vocab_init(&reader->names, size, &cause) : status;
+    for (size_t i = 0; status == ENG_OK && i < reader->token_count; i++) {
+        const struct file_token token = reader->tokens[i];
+        struct eng_text text = {bytes, 0};
+        const bool found = token.text.size < sizeof bytes &&
+                           text_bytes(reader, token.text.bytes, token.text.size, bytes, &text.size);
+        text = found ? text : token.text;
+        status = eng_vocab_put(&reader->names, token.id, token.text, true, &cause);
+        if (status == ENG_OK) {
+            status = eng_vocab_put(&reader->parts->vocab, token.id, text, found, &cause);
         }
     }
-    return ENG_OK;
+    return status == ENG_OK
+               ? ENG_OK
+               : eng_tokenizer_json_fail(reader, status, "model.vocab: %.200s", cause.text);
 }
 
 static const struct {
@@ -139,9 +132,8 @@ static enum eng_status check_added(const struct reader *reader, const json_t *it
                                added_flags[i].key);
         }
     }
-    const json_t *const in_vocab = json_object_get(reader->vocab, text);
-    if (in_vocab != NULL &&
-        json_integer_value(in_vocab) != json_integer_value(json_object_get(item, "id"))) {
+    const int32_t in_vocab = eng_vocab_find(&reader->names, text, strlen(text));
+    if (in_vocab >= 0 && in_vocab != json_integer_value(json_object_get(item, "id"))) {
         return READER_FAIL(reader, "added token '%.60s' has another id in model.vocab", text);
     }
     return ENG_OK;
@@ -182,7 +174,7 @@ static enum eng_status read_added_token(const struct reader *reader, const json_
     struct eng_error cause = {""};
     const char *const text = json_string_value(json_object_get(item, "content"));
     const json_int_t id = json_integer_value(json_object_get(item, "id"));
-    if (json_object_get(reader->vocab, text) == NULL) {
+    if (eng_vocab_find(&reader->names, text, strlen(text)) < 0) {
         status = put(reader, "added_tokens", id, (struct eng_text){text, strlen(text)}, false);
         if (status != ENG_OK) {
             return status;
@@ -244,38 +236,16 @@ static enum eng_status read_bytes(const struct reader *reader)
     return ENG_OK;
 }
 
-/* The two halves of a merge, written "a b" or ["a", "b"]. Halves hold no blank in the former. */
-static bool merge_halves(const json_t *item, struct eng_text half[2])
-{
-    const char *const text = json_string_value(item);
-    if (text != NULL) {
-        const char *const blank = strchr(text, ' ');
-        if (blank == NULL || strchr(blank + 1, ' ') != NULL) {
-            return false;
-        }
-        half[0] = (struct eng_text){text, (size_t)(blank - text)};
-        half[1] = (struct eng_text){blank + 1, strlen(blank + 1)};
-    } else if (json_array_size(item) == 2) {
-        for (size_t i = 0; i < 2; i++) {
-            const char *const part = json_string_value(json_array_get(item, i));
-            half[i] = (struct eng_text){part, part == NULL ? 0 : strlen(part)};
-        }
-    } else {
-        return false;
-    }
-    return half[0].size > 0 && half[1].size > 0;
-}
-
-static enum eng_status read_merge(const struct reader *reader, size_t index, const json_t *item,
+static enum eng_status read_merge(const struct reader *reader, size_t index,
                                   struct eng_bpe_merge *merge)
 {
     enum { HALF_MAX = 1024, SHOWN = 60 };
     const struct eng_vocab *const vocab = &reader->parts->vocab;
-    struct eng_text half[2] = {{0}};
+    const struct eng_text *const half = reader->merges[index].half;
     char bytes[2 * HALF_MAX];
     size_t left = 0;
     size_t right = 0;
-    if (!merge_halves(item, half) || half[0].size > HALF_MAX || half[1].size > HALF_MAX) {
+    if (half[0].size - 1 >= HALF_MAX || half[1].size - 1 >= HALF_MAX) { /* also empty ones */
         return READER_FAIL(reader, "model.merges: entry %zu is no pair of tokens", index);
     }
     const bool good = text_bytes(reader, half[0].bytes, half[0].size, bytes, &left) &&
@@ -301,11 +271,10 @@ static enum eng_status read_merge(const struct reader *reader, size_t index, con
 static enum eng_status read_merges(const struct reader *reader)
 {
     struct eng_tokenizer_parts *const parts = reader->parts;
-    const json_t *const list = json_object_get(reader->model, "merges");
-    if (!json_is_array(list)) {
+    const size_t count = reader->merge_count;
+    if (!reader->has_merges) {
         return READER_FAIL(reader, "model.merges is missing or no array");
     }
-    const size_t count = json_array_size(list);
     if (count > INT32_MAX / 4) {
         return READER_FAIL(reader, "more merges than can be numbered");
     }
@@ -316,29 +285,9 @@ static enum eng_status read_merges(const struct reader *reader)
     parts->merge_count = count;
     enum eng_status status = ENG_OK;
     for (size_t i = 0; status == ENG_OK && i < count; i++) {
-        status = read_merge(reader, i, json_array_get(list, i), &parts->merges[i]);
+        status = read_merge(reader, i, &parts->merges[i]);
     }
     return status;
-}
-
-static enum eng_status read_root(struct reader *reader)
-{
-    json_error_t cause;
-    errno = 0;
-    reader->root = json_load_file(reader->path, JSON_REJECT_DUPLICATES, &cause);
-    if (reader->root == NULL) {
-        if (json_error_code(&cause) == json_error_cannot_open_file) {
-            return eng_fail(reader->error, ENG_EIO, "%s: %s", reader->path, strerror(errno));
-        }
-        return eng_fail(reader->error, ENG_EINPUT, "%s:%d: %s", reader->path, cause.line,
-                        cause.text);
-    }
-    reader->model = json_object_get(reader->root, "model");
-    reader->vocab = json_object_get(reader->model, "vocab");
-    if (!json_is_object(reader->vocab)) {
-        return READER_FAIL(reader, "model.vocab is missing or no object");
-    }
-    return ENG_OK;
 }
 
 enum eng_status eng_tokenizer_read_json(const char *path, struct eng_tokenizer_parts *parts,
@@ -346,7 +295,10 @@ enum eng_status eng_tokenizer_read_json(const char *path, struct eng_tokenizer_p
 {
     struct reader reader = {.path = path, .parts = parts, .error = error};
     make_alphabet(reader.byte_of);
-    enum eng_status status = read_root(&reader);
+    enum eng_status status = eng_tokenizer_json_members(&reader);
+    if (status == ENG_OK && !reader.has_vocab) {
+        status = READER_FAIL(&reader, "model.vocab is missing or no object");
+    }
     const json_t *const added = json_object_get(reader.root, "added_tokens");
     if (status == ENG_OK) {
         status = eng_tokenizer_json_settings(&reader);
@@ -363,6 +315,7 @@ enum eng_status eng_tokenizer_read_json(const char *path, struct eng_tokenizer_p
     if (status == ENG_OK) {
         status = read_merges(&reader);
     }
-    json_decref(reader.root);
+    eng_vocab_fini(&reader.names);
+    eng_tokenizer_json_members_fini(&reader);
     return status;
 }

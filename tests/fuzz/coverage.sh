@@ -11,9 +11,9 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 # target and the sources it is there for
 modules="
 dataset engine/data/data_files.c
-json engine/data/json_record.c engine/data/json_reader.c
+json engine/data/json_record.c engine/text/json_reader.c
 unpack engine/data/unpack.c
-tokenizer engine/text/tokenizer_json.c engine/text/tokenizer_json_settings.c engine/text/tokenizer.c engine/text/vocab.c
+tokenizer engine/text/tokenizer_json.c engine/text/tokenizer_json_members.c engine/text/tokenizer_json_settings.c engine/text/tokenizer.c engine/text/vocab.c
 ranks engine/text/tokenizer_ranks.c
 split engine/text/text_split.c
 normal engine/text/text_normal.c

@@ -222,9 +222,14 @@ static void expect_members_refused(const char *members, const char *cause)
 
 Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
 {
-    expect_refused("{", "end of file");
     expect_refused("{}", "model.vocab is missing");
-    expect_refused("{\"model\": {\"vocab\": {\"a\": 0, \"a\": 1}}}", "duplicate");
+    expect_refused("{\"model\": 5}", "model.vocab is missing");
+    expect_refused("{\"model\": {\"vocab\": []}}", "model.vocab is missing");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": 0, \"a\": 1}}}",
+                   "token 'a' stands twice");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"\xE2\x96\x81\": 0, "
+                   "\"\\u2581\": 1}}}",
+                   "token '\xE2\x96\x81' stands twice");
     expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {}}}", "a vocabulary of 0 ids");
     expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": 0, \"b\": 0}}}",
                    "another token has too");
@@ -285,6 +290,59 @@ Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
                            "stands twice");
 }
 
+Test(eng_text_tokenizer, names_the_line_of_what_is_no_json)
+{
+    expect_refused("", ":1: an object is expected (byte 1)");
+    expect_refused("{", ":1: a string is expected (byte 2)");
+    expect_refused("{}\n\n5", ":3: something follows the object (byte 5)");
+    expect_refused("{\n\"version\": tru}", ":2: malformed value");
+    expect_refused("{\"version\":\n1e999}", ":2: real number overflow");
+    expect_refused("{\"version\":\n\n\"1\\u0000\"}", ":3: \\u0000 is not allowed");
+    expect_refused("{\n\"decoder\": {\"type\": 1, \"type\": 2}}", ":2: duplicate key 'type'");
+    expect_refused("{\"model\": 1,\n\"model\": {}}", ":2: duplicate key 'model'");
+    expect_refused("{\"model\": {\"vocab\": {},\n\"vocab\": {}}}", ":2: duplicate key 'vocab'");
+    expect_refused("{\"\\u0000\": 1}", ":1: a key holds a NUL");
+    expect_refused("{\"model\": {\"vocab\": {\"a\\u0000\": 0}}}",
+                   ":1: model.vocab: token 'a' holds");
+    expect_refused("{\"model\": {\"vocab\": {\n\"a\": 0,\n\"b\": 1.0}}}",
+                   ":3: model.vocab: token 'b' has no whole number");
+    expect_refused("{\"model\": {\"vocab\": {\"a\": 9223372036854775808}}}", "no whole number");
+    expect_refused("{\"model\": {\"vocab\": {\"a\": 0} \"merges\": []}}",
+                   "',' or '}' is expected in an object");
+    expect_refused("{\"model\": {\"merges\": [\n\"a b\",\n\"a\\q\"]}}", ":3: unknown escape");
+}
+
+/* Members may stand in any order: merges and added tokens are understood behind the vocabulary. */
+Test(eng_text_tokenizer, takes_members_in_any_order)
+{
+    static const char *const order[] = {"model", "added_tokens", "pre_tokenizer"};
+    struct eng_error error = {""};
+    eng_tokenizer *t = NULL;
+    char *const plain = fixture_tokenizer(merges, controls, false);
+    json_t *const root = json_load_file(plain, 0, NULL);
+    json_t *const turned = json_object();
+    json_t *const model = json_object();
+    json_object_set(model, "merges", json_object_get(json_object_get(root, "model"), "merges"));
+    json_object_update_missing(model, json_object_get(root, "model"));
+    json_object_set_new(root, "model", model);
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        json_object_set(turned, order[i], json_object_get(root, order[i]));
+    }
+    json_object_update_missing(turned, root);
+    char *const text = json_dumps(turned, JSON_ENSURE_ASCII); /* escapes for all but ASCII */
+    char *const path = fixture_file(text);
+    cr_assert_lt(strstr(text, "\"merges\""), strstr(text, "\"vocab\""));
+    cr_assert_lt(strstr(text, "\"vocab\""), strstr(text, "\"added_tokens\""));
+    cr_assert_eq(eng_tokenizer_open(path, &t, &error), ENG_OK, "%s", error.text);
+    EXPECT_IDS(t, "the\xC3\xA9<|im_end|>", THE, 0xC3, 0xA9, IM_END);
+    eng_tokenizer_close(t);
+    fixture_remove(path);
+    fixture_remove(plain);
+    free(text);
+    json_decref(turned);
+    json_decref(root);
+}
+
 static void expect_merge_refused(const char *merge, const char *cause)
 {
     const char *const one[] = {"t h", NULL};
@@ -311,6 +369,11 @@ Test(eng_text_tokenizer, names_the_merge_it_refuses)
     expect_merge_refused("\"th\"", "entry 0 is no pair");
     expect_merge_refused("\"t h e\"", "entry 0 is no pair");
     expect_merge_refused("[\"t\"]", "entry 0 is no pair");
+    expect_merge_refused("[\"t\", \"h\", \"e\"]", "entry 0 is no pair");
+    expect_merge_refused("[\"t\", 5]", "entry 0 is no pair");
+    expect_merge_refused("[\"t\", [\"h\"]]", "entry 0 is no pair");
+    expect_merge_refused("\" h\"", "entry 0 is no pair");
+    expect_merge_refused("\"t \\u0000h\"", "entry 0 joins 't' and");
     expect_merge_refused("5", "entry 0 is no pair");
     expect_merge_refused("\"t h\", \"xx h\"", "entry 1 joins 'xx' and 'h'");
     expect_merge_refused("\"t h\", \"h t\"", "entry 1 makes 'ht'");
@@ -323,4 +386,6 @@ Test(eng_text_tokenizer, says_why_a_file_cannot_be_read)
     eng_tokenizer *tokenizer = NULL;
     cr_assert_eq(eng_tokenizer_open("/nowhere/t.json", &tokenizer, &error), ENG_EIO);
     cr_assert_str_eq(error.text, "/nowhere/t.json: No such file or directory");
+    cr_assert_eq(eng_tokenizer_open("/", &tokenizer, &error), ENG_EIO);
+    cr_assert_str_eq(error.text, "/: Is a directory");
 }

@@ -1,5 +1,5 @@
 /* Strict JSON reader: vectors over plain text, one byte at a time over the rest.
- * Called by json_record; must not know what the values are for. */
+ * Called by json_record and tokenizer_json_members; must not know what the values are for. */
 #include "json_reader.h"
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ bool eng_json_refuse(struct eng_json *j, const char *format, ...)
 
 bool eng_json_refuse_memory(struct eng_json *j)
 {
-    j->status = eng_fail(j->cause, ENG_EHOSTMEM, "no memory for a record");
+    j->status = eng_fail(j->cause, ENG_EHOSTMEM, "no memory for JSON");
     return false;
 }
 
@@ -88,7 +88,7 @@ char eng_json_peek(struct eng_json *j)
 bool eng_json_end(struct eng_json *j)
 {
     skip_space(j);
-    return j->at == j->end || eng_json_refuse(j, "something follows the record");
+    return j->at == j->end || eng_json_refuse(j, "something follows the object");
 }
 
 /* ---- strings ---- */
@@ -288,7 +288,8 @@ static bool open_level(struct eng_json *j, int depth)
     return depth <= DEPTH_MAX || eng_json_refuse(j, "nested deeper than %d levels", DEPTH_MAX);
 }
 
-bool eng_json_object(struct eng_json *j, int depth, eng_json_visit *member, void *context)
+static bool read_members(struct eng_json *j, int depth, bool remember, eng_json_visit *member,
+                         void *context)
 {
     const size_t first = j->key_count;
     if (!take(j, '{')) {
@@ -300,7 +301,7 @@ bool eng_json_object(struct eng_json *j, int depth, eng_json_visit *member, void
     bool more = !take(j, '}');
     while (more) {
         struct eng_text key;
-        if (!eng_json_string(j, &key) || !add_key(j, first, key)) {
+        if (!eng_json_string(j, &key) || (remember && !add_key(j, first, key))) {
             return false;
         }
         if (!take(j, ':')) {
@@ -316,6 +317,16 @@ bool eng_json_object(struct eng_json *j, int depth, eng_json_visit *member, void
     }
     j->key_count = first;
     return true;
+}
+
+bool eng_json_object(struct eng_json *j, int depth, eng_json_visit *member, void *context)
+{
+    return read_members(j, depth, true, member, context);
+}
+
+bool eng_json_table(struct eng_json *j, int depth, eng_json_visit *member, void *context)
+{
+    return read_members(j, depth, false, member, context);
 }
 
 bool eng_json_array(struct eng_json *j, const char *name, int depth, eng_json_visit *element,
@@ -373,6 +384,23 @@ static bool skip_number(struct eng_json *j)
         }
     }
     return true;
+}
+
+bool eng_json_whole(struct eng_json *j, int64_t *out)
+{
+    const char first = eng_json_peek(j);
+    const char *const start = j->at;
+    const int sign = first == '-' ? -1 : 1;
+    bool whole = first == '-' || (first >= '0' && first <= '9');
+    if (whole && !skip_number(j)) {
+        return false;
+    }
+    *out = 0;
+    for (const char *at = start + (first == '-'); whole && at < j->at; at++) {
+        whole = *at >= '0' && *at <= '9' && !__builtin_mul_overflow(*out, 10, out) &&
+                !__builtin_add_overflow(*out, sign * (*at - '0'), out);
+    }
+    return whole || eng_json_refuse(j, "a whole number of 64 bits is expected");
 }
 
 static bool skip_literal(struct eng_json *j)

@@ -1,5 +1,6 @@
 /* Strict JSON, read forward without a tree: RFC 8259 with UTF-8, no duplicate key, no lone
- * surrogate, a limit on nesting. Called by json_record; must not know what the values are for. */
+ * surrogate, a limit on nesting. Called by json_record and tokenizer_json_members; must not know
+ * what the values are for. */
 #pragma once
 
 #include <stdbool.h>
@@ -44,7 +45,11 @@ void eng_json_memory_fini(struct eng_json_memory *memory);
 
 /* Strings point into the text, or into memory when they had escapes. */
 bool eng_json_string(struct eng_json *j, struct eng_text *out);
+/* A whole number, without point or exponent, of 64 bits. */
+bool eng_json_whole(struct eng_json *j, int64_t *out);
 bool eng_json_object(struct eng_json *j, int depth, eng_json_visit *member, void *context);
+/* An object of any number of keys, in one pass: that none of them stands twice the caller sees. */
+bool eng_json_table(struct eng_json *j, int depth, eng_json_visit *member, void *context);
 /* `name` is for the message when there is no array. */
 bool eng_json_array(struct eng_json *j, const char *name, int depth, eng_json_visit *element,
                     void *context);
