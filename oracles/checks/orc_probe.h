@@ -82,9 +82,10 @@ enum orc_regime orc_regime_at(const struct orc_case *c, int step);
 /* What follows is compared with the reference. Confounding applies to it, unless the reference
  * trains on the subject's own batches. */
 void orc_probe_reference(struct orc_probe *probe, const struct orc_case *c);
-/* How far the weights a step starts from are apart, relative to their norm: root mean square over
- * tensors and projections of the parameters after the step before, at least one roundoff. 1 where
- * they are the same bits; NaN when they are not finite; negative when no trace says. */
+/* How far the weights a step starts from are apart: of the parameters after the step before, the
+ * largest distance of a tensor (root mean square over its projections) relative to its norm, at
+ * least one roundoff. 1 where they are the same bits; NaN when they are not finite; negative when
+ * no trace says. */
 double orc_drift(const struct orc_case *c, int step);
 /* Relative deviation of a scalar of each common step from the reference's, calibrated by step. */
 void orc_compare_scalar(const struct orc_case *c, struct orc_probe *probe, enum orc_scalar which);

@@ -6,3 +6,7 @@ foreach(part trace judge lockstep calibration diff)
                 ${CMAKE_CURRENT_LIST_DIR}/orc_check_synth.c
         LIBS orc_checks PkgConfig::ORC_TEST_LIBS m)
 endforeach()
+# The definitions behind the bounds, by hand: sees internal headers.
+fl_unit_test(orc_check_drift_test
+    SOURCES ${CMAKE_CURRENT_LIST_DIR}/orc_check_drift_test.c
+    LIBS orc_checks m)
