@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 uint64_t orc_ref_hash(uint64_t hash, const void *data, size_t bytes)
 {
@@ -34,12 +35,16 @@ enum orc_ref_status orc_ref_file_read(const char *path, char **data, size_t *byt
     enum orc_ref_status status = ORC_REF_OK;
     char *buffer = NULL;
     size_t used = 0, capacity = 0;
+    struct stat info;
     FILE *const file = fopen(path, "rb");
     if (file == NULL)
         return orc_ref_fail(error, ORC_REF_IO, "%s: %s", path, strerror(errno));
+    /* A guess: a pipe has no size, and a file may grow. */
+    size_t expected = fstat(fileno(file), &info) == 0 ? (size_t)info.st_size : 0;
     for (bool more = true; more;) {
         if (capacity - used < STEP) {
-            capacity = capacity * 2 + 2 * STEP;
+            capacity = capacity * 2 + expected + 2 * STEP;
+            expected = 0;
             char *const larger = realloc(buffer, capacity);
             if (larger == NULL) {
                 status = orc_ref_fail(error, ORC_REF_INTERNAL, "%s: no memory for the file", path);

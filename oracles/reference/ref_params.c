@@ -72,12 +72,22 @@ static void place_layer(struct orc_ref_params *params, const struct orc_ref_shap
     }
 }
 
-static double *zeros(size_t count)
+/* All arrays lie in one piece, so that those of a small model share huge pages as well. */
+static bool make_arrays(struct orc_ref_params *params)
 {
-    double *const memory = aligned_alloc(64, count * sizeof *memory);
-    if (memory != NULL)
-        memset(memory, 0, count * sizeof *memory);
-    return memory;
+    double **const arrays[] = {&params->value, &params->grad, &params->moment1, &params->moment2,
+                               &params->update};
+    const size_t count = sizeof arrays / sizeof *arrays;
+    params->memory = orc_ref_arena_create();
+    double *const all = params->memory == NULL ? NULL
+                                               : orc_ref_arena_take(params->memory, params->total,
+                                                                    count * sizeof *all);
+    if (all == NULL)
+        return false;
+    memset(all, 0, params->total * count * sizeof *all);
+    for (size_t i = 0; i < count; i++)
+        *arrays[i] = all + i * params->total;
+    return true;
 }
 
 enum orc_ref_status orc_ref_params_init(struct orc_ref_params *params,
@@ -94,24 +104,14 @@ enum orc_ref_status orc_ref_params_init(struct orc_ref_params *params,
     place_named(params, "model.norm.weight", 1, 1, shape->width);
     if (!shape->tied)
         place_named(params, "lm_head.weight", 2, shape->vocab, shape->width);
-    double **const arrays[] = {&params->value, &params->grad, &params->moment1, &params->moment2,
-                               &params->update};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        *arrays[i] = zeros(params->total);
-        if (*arrays[i] == NULL)
-            return orc_ref_fail(error, ORC_REF_INTERNAL, "no memory for %zu parameters",
-                                params->total);
-    }
+    if (!make_arrays(params))
+        return orc_ref_fail(error, ORC_REF_INTERNAL, "no memory for %zu parameters", params->total);
     return ORC_REF_OK;
 }
 
 void orc_ref_params_fini(struct orc_ref_params *params)
 {
     free(params->list);
-    free(params->value);
-    free(params->grad);
-    free(params->moment1);
-    free(params->moment2);
-    free(params->update);
+    orc_ref_arena_destroy(params->memory);
     *params = (struct orc_ref_params){0};
 }

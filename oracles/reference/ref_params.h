@@ -2,6 +2,7 @@
  * Filled from a safetensors file; used by model, optimizer and trace. */
 #pragma once
 
+#include "ref_arena.h"
 #include "ref_error.h"
 
 #include <stdbool.h>
@@ -30,6 +31,7 @@ struct orc_ref_params {
     struct orc_ref_param *list;
     size_t count, total; /* total: elements of each array, gaps (always 0) included */
     double *value, *grad, *moment1, *moment2, *update;
+    struct orc_ref_arena *memory; /* of these arrays */
 };
 
 /* Lists the parameters and makes the arrays, all zero. Undo with orc_ref_params_fini(), also
