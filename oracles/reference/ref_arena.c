@@ -7,9 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* An arena that outgrows its first chunk is a tape: it goes on in huge pages, since the first touch
- * of its small pages took a sixth of a short run. */
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, FIRST_CHUNK_BYTES = 1 << 20, CHUNK_BYTES = 4 << 20 };
+/* Huge pages, since the first touch of small ones took a quarter of a short run. */
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
 struct chunk {
     struct chunk *next;
@@ -19,11 +18,15 @@ struct chunk {
 
 struct orc_ref_arena {
     struct chunk *first, *current;
+    size_t chunk_bytes;
 };
 
-struct orc_ref_arena *orc_ref_arena_create(void)
+struct orc_ref_arena *orc_ref_arena_create(size_t chunk_bytes)
 {
-    return calloc(1, sizeof(struct orc_ref_arena));
+    struct orc_ref_arena *const arena = calloc(1, sizeof *arena);
+    if (arena != NULL)
+        arena->chunk_bytes = chunk_bytes;
+    return arena;
 }
 
 void orc_ref_arena_destroy(struct orc_ref_arena *arena)
@@ -44,8 +47,7 @@ static struct chunk *add_chunk(struct orc_ref_arena *arena, struct chunk *after,
     struct chunk *const chunk = calloc(1, sizeof *chunk);
     if (chunk == NULL)
         return NULL;
-    const size_t least = after == NULL ? FIRST_CHUNK_BYTES : CHUNK_BYTES;
-    chunk->bytes = bytes < least ? least : bytes;
+    chunk->bytes = bytes < arena->chunk_bytes ? arena->chunk_bytes : bytes;
     const bool huge = chunk->bytes >= HUGE_PAGE;
     if (huge)
         chunk->bytes = (chunk->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;

@@ -6,8 +6,9 @@
 
 struct orc_ref_arena;
 
-/* Heap object; NULL when there is no memory. */
-struct orc_ref_arena *orc_ref_arena_create(void);
+/* Heap object; NULL when there is no memory. Memory is made in chunks of chunk_bytes (a multiple of
+ * 64), larger ones where a piece needs it; chunks of 2 MiB and more lie in huge pages. */
+struct orc_ref_arena *orc_ref_arena_create(size_t chunk_bytes);
 
 /* Accepts NULL. Frees everything taken. */
 void orc_ref_arena_destroy(struct orc_ref_arena *arena);

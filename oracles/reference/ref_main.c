@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 256, DATA_MAX = 1024 };
+enum { THREADS_MAX = 256, DATA_MAX = 1024, ARENA_BYTES = 1 << 20, KEPT_BYTES = 64 << 20 };
 
 struct arguments {
     const char *recipe, *weights, *text, *eval_text, *trace, *cache, *follow;
@@ -234,7 +235,7 @@ static enum orc_ref_status run(const struct arguments *a, sigset_t *signals,
     char folder[] = "/tmp/faultline-ref-XXXXXX";
     bool temporary = false;
     struct orc_ref_recipe recipe;
-    struct orc_ref_arena *const arena = orc_ref_arena_create();
+    struct orc_ref_arena *const arena = orc_ref_arena_create(ARENA_BYTES);
     if (arena == NULL)
         return orc_ref_fail(error, ORC_REF_INTERNAL, "no memory");
     enum orc_ref_status status = orc_ref_recipe_load(a->recipe, arena, &recipe, error);
@@ -261,12 +262,21 @@ done:
     return status;
 }
 
+/* What a file, a tokenizer or the text gives back is used again: the first touch of a page costs
+ * more than reading what is put there. */
+static void keep_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 2); /* the largest that malloc allows */
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+}
+
 int main(int count, char **words)
 {
     struct arguments arguments = {0};
     struct orc_ref_error error = {""};
     bool help = false;
     sigset_t signals;
+    keep_memory();
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGINT);
     (void)sigaddset(&signals, SIGTERM);

@@ -78,7 +78,7 @@ static bool make_arrays(struct orc_ref_params *params)
     double **const arrays[] = {&params->value, &params->grad, &params->moment1, &params->moment2,
                                &params->update};
     const size_t count = sizeof arrays / sizeof *arrays;
-    params->memory = orc_ref_arena_create();
+    params->memory = orc_ref_arena_create(0);
     double *const all = params->memory == NULL ? NULL
                                                : orc_ref_arena_take(params->memory, params->total,
                                                                     count * sizeof *all);

@@ -10,6 +10,8 @@
 /* Elements a thread gets at least: less is not worth waking it. */
 enum { PART_ELEMENTS = 16384 };
 
+enum { CHUNK_BYTES = 4 << 20 };
+
 struct orc_ref_tape {
     struct orc_ref_arena *arena;
     struct orc_ref_pool *pool;
@@ -25,7 +27,7 @@ struct orc_ref_tape *orc_ref_tape_create(struct orc_ref_pool *pool)
     if (tape == NULL)
         return NULL;
     tape->pool = pool;
-    tape->arena = orc_ref_arena_create();
+    tape->arena = orc_ref_arena_create(CHUNK_BYTES);
     tape->space = orc_ref_matmul_space_create(orc_ref_pool_threads(pool));
     if (tape->arena == NULL || tape->space == NULL) {
         orc_ref_tape_destroy(tape);

@@ -12,6 +12,9 @@
 #include <unistd.h>
 #include <zstd.h>
 
+/* A trace is written once and read a few times: the quickest level, with the smallest tables. */
+enum { ZSTD_LEVEL = 1 };
+
 struct orc_ref_trace {
     char *path;
     int fd;
@@ -44,12 +47,16 @@ enum orc_ref_status orc_ref_trace_open(const char *path, struct orc_ref_trace **
     made->path = strdup(path);
     const size_t length = strlen(path);
     const bool compress = length >= 4 && strcmp(path + length - 4, ".zst") == 0;
+    bool ready = made->path != NULL;
     if (compress) {
         made->zstd = ZSTD_createCCtx();
         made->packed_capacity = ZSTD_CStreamOutSize();
         made->packed = malloc(made->packed_capacity);
+        ready = ready && made->packed != NULL && made->zstd != NULL &&
+                !ZSTD_isError(
+                    ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL));
     }
-    if (made->path == NULL || (compress && (made->zstd == NULL || made->packed == NULL))) {
+    if (!ready) {
         destroy(made);
         return orc_ref_fail(error, ORC_REF_INTERNAL, "%s: no memory", path);
     }

@@ -161,7 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct eng_recipe *trainer = NULL;
     struct orc_ref_recipe reference = {.name = NULL};
     struct cor_model weights = {.layers = 0};
-    struct orc_ref_arena *const arena = orc_ref_arena_create();
+    struct orc_ref_arena *const arena = orc_ref_arena_create(1 << 16);
     fuzz_require(arena != NULL);
     const bool by_trainer = eng_recipe_read(file.path, &trainer, &trainer_error) == ENG_OK;
     const bool by_reference =
