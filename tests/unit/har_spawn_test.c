@@ -30,6 +30,24 @@ static struct har_exit run(struct har_command *command)
     return end;
 }
 
+/* Killed before the question; whoever adopts it may not have reaped it yet. */
+static bool is_gone_soon(pid_t pid)
+{
+    bool gone = false;
+    for (int i = 0; i < 250 && !gone; i++) {
+        char name[64];
+        char state = '?';
+        snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
+        FILE *const file = fopen(name, "r");
+        gone = file == NULL || (fscanf(file, "%*d %*s %c", &state) == 1 && state == 'Z');
+        if (file != NULL) {
+            fclose(file);
+        }
+        usleep(20000);
+    }
+    return gone;
+}
+
 Test(har_spawn, every_way_to_end_is_told_apart)
 {
     static const struct {
@@ -133,20 +151,52 @@ Test(har_spawn, a_child_past_its_time_dies_with_its_group)
     fclose(log);
     unlink(path);
     cr_assert_gt(grandchild, 1);
-    /* Killed in the same call; whoever adopts it may not have reaped it yet. */
-    bool gone = false;
-    for (int i = 0; i < 100 && !gone; i++) {
-        char status[64] = "";
-        char name[64];
-        snprintf(name, sizeof name, "/proc/%d/stat", grandchild);
-        FILE *const file = fopen(name, "r");
-        gone = file == NULL || (fscanf(file, "%*d %*s %63s", status) == 1 && status[0] == 'Z');
-        if (file != NULL) {
-            fclose(file);
+    cr_expect(is_gone_soon(grandchild), "the grandchild outlived its group");
+}
+
+/* By a child alone, whose own child lacks the mark by which a sweep would find it. */
+Test(har_spawn, a_group_dies_with_its_leader)
+{
+    static const struct {
+        const char *script;
+        bool stopped;
+    } rows[] = {{"env -i /bin/sleep 600 & echo $!", false},
+                {"env -i /bin/sleep 600 & echo $!; wait", true}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char path[] = "/tmp/har_spawn_XXXXXX";
+        close(mkstemp(path));
+        struct har_command command = shell(rows[i].script);
+        struct har_child child = {0};
+        struct har_exit end = {0};
+        struct har_error error = {{0}};
+        int grandchild = 0;
+        command.log_path = strdup(path);
+        cr_assert_eq(har_child_start(&command, &child, &error), HAR_OK, "%s", error.text);
+        for (int wait = 0; wait < 250 && grandchild == 0; wait++) {
+            har_child_drain(&child);
+            FILE *const log = fopen(path, "r");
+            if (fscanf(log, "%d", &grandchild) != 1) {
+                grandchild = 0;
+            }
+            fclose(log);
+            usleep(20000);
         }
-        usleep(20000);
+        cr_assert_gt(grandchild, 1);
+        if (rows[i].stopped) {
+            har_child_stop(&child);
+        }
+        for (int wait = 0; wait < 250 && child.pid > 0 && !har_child_reap(&child, &end); wait++) {
+            usleep(20000);
+        }
+        cr_expect_eq(child.pid, 0);
+        const bool gone = is_gone_soon(grandchild);
+        cr_expect(gone, "%s", rows[i].script);
+        if (!gone) {
+            kill(grandchild, SIGKILL);
+        }
+        har_command_fini(&command);
+        unlink(path);
     }
-    cr_expect(gone, "the grandchild outlived its group");
 }
 
 Test(har_spawn, a_child_dies_with_a_killed_harness)
@@ -171,19 +221,7 @@ Test(har_spawn, a_child_dies_with_a_killed_harness)
     cr_expect_eq(kill(child, 0), 0, "the child is there");
     kill(harness, SIGKILL);
     cr_assert_eq(waitpid(harness, NULL, 0), harness);
-    bool gone = false;
-    for (int i = 0; i < 250 && !gone; i++) {
-        char name[64];
-        char state = '?';
-        snprintf(name, sizeof name, "/proc/%d/stat", (int)child);
-        FILE *const file = fopen(name, "r");
-        gone = file == NULL || (fscanf(file, "%*d %*s %c", &state) == 1 && state == 'Z');
-        if (file != NULL) {
-            fclose(file);
-        }
-        usleep(20000);
-    }
-    cr_expect(gone, "the child outlived its harness");
+    cr_expect(is_gone_soon(child), "the child outlived its harness");
 }
 
 Test(har_spawn, output_goes_to_the_log_and_quoting_reads_back)
