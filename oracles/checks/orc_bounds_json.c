@@ -158,6 +158,16 @@ static enum orc_status need_number(const struct orc_place *place, const cJSON *o
     return ORC_OK;
 }
 
+/* The same, and whole. */
+static enum orc_status need_whole(const struct orc_place *place, const cJSON *object,
+                                  const char *key, double least, double most, double *out)
+{
+    const enum orc_status status = need_number(place, object, key, least, most, out);
+    return status == ORC_OK && *out != floor(*out)
+               ? orc_bad(place, "\"%s\" is no whole number", key)
+               : status;
+}
+
 /* check, part and regime: what a class and a bound have in common. */
 static enum orc_status read_kind(const struct orc_place *place, const cJSON *object,
                                  struct orc_key *key)
@@ -206,10 +216,10 @@ static enum orc_status read_class(const struct orc_place *place, const cJSON *ob
     size_t scale_count = 0, centre_count = 0;
     enum orc_status status = read_key(place, object, &key);
     if (status == ORC_OK) {
-        status = need_number(place, object, "items", 0.0, STEPS_MAX, &items);
+        status = need_whole(place, object, "items", 0.0, STEPS_MAX, &items);
     }
     if (status == ORC_OK) {
-        status = need_number(place, object, "first_step", 0.0, STEPS_MAX, &first_step);
+        status = need_whole(place, object, "first_step", 0.0, STEPS_MAX, &first_step);
     }
     if (status == ORC_OK) {
         status = need_number(place, object, "floor", 0.0, 1.0, &floor_);
@@ -229,9 +239,13 @@ static enum orc_status read_class(const struct orc_place *place, const cJSON *ob
     if (status != ORC_OK) {
         return status;
     }
+    const size_t classes = bounds->classes.count;
     const ptrdiff_t index = orc_classes_add(&bounds->classes, &key);
     if (index == ORC_NO_CLASS) {
         return orc_fail(ORC_EMEMORY, place->error, "host memory exhausted");
+    }
+    if (bounds->classes.count == classes) {
+        return orc_bad(place, "class %.60s given twice", key.name);
     }
     struct orc_class *class_ = &bounds->classes.items[index];
     const size_t strata = bounds->stratum_count;
@@ -321,8 +335,11 @@ static enum orc_status read_root(const struct orc_place *place, const cJSON *roo
     if (status == ORC_OK) {
         status = orc_json_text(place, root, "mode", &bounds->classes.arena, &mode);
     }
+    if (status == ORC_OK && strcmp(mode, "free") != 0 && strcmp(mode, "lockstep") != 0) {
+        status = orc_bad(place, "mode is neither free nor lockstep");
+    }
     if (status == ORC_OK) {
-        status = need_number(place, root, "runs", ORC_RUNS_MIN, RUNS_MAX, &runs);
+        status = need_whole(place, root, "runs", ORC_RUNS_MIN, RUNS_MAX, &runs);
     }
     if (status == ORC_OK) {
         status = need_number(place, root, "quantile", 0.0, 1.0, &bounds->quantile);
@@ -346,7 +363,7 @@ enum orc_status orc_bounds_parse(const char *json_text, orc_bounds **out, struct
     if (json_text == NULL) {
         return orc_fail(ORC_EARG, error, "no bounds");
     }
-    root = cJSON_Parse(json_text);
+    root = cJSON_ParseWithOpts(json_text, NULL, true);
     if (!cJSON_IsObject(root)) {
         status = orc_bad(&place, "not a JSON object");
         goto done;

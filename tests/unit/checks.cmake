@@ -10,3 +10,7 @@ endforeach()
 fl_unit_test(orc_check_drift_test
     SOURCES ${CMAKE_CURRENT_LIST_DIR}/orc_check_drift_test.c
     LIBS orc_checks m)
+fl_unit_test(orc_check_bounds_test
+    SOURCES ${CMAKE_CURRENT_LIST_DIR}/orc_check_bounds_test.c
+    LIBS orc_checks)
+target_compile_definitions(orc_check_bounds_test PRIVATE SEEDS="${PROJECT_SOURCE_DIR}/corpus/seeds/bounds")
