@@ -256,12 +256,14 @@ def bench_start(bench, names):
     trace = ["--quiet", "--level", "full", "--trace", os.path.join(bench.work, "t.jsonl")]
     print("## A whole run, all steps, full trace, all checks, 1 thread (milliseconds of processor time, median of 15)")
     for name in names or ("pico",):
-        whole, one = [], []
+        whole, one, bare = [], [], []
         for _ in range(15):
+            bare.append(bench.run_train(name, 1, "--quiet", "--level", "none").processor)
             whole.append(bench.run_train(name, 1, *trace).processor)
             one.append(bench.run_train(name, 1, *trace, steps=1).processor)
         print(f"{name}: {1e3 * middle(whole):.1f} (best {1e3 * min(whole):.1f}), of which {1e3 * middle(one):.1f} "
-              f"(best {1e3 * min(one):.1f}) are spent by a run of one step", flush=True)
+              f"(best {1e3 * min(one):.1f}) are spent by a run of one step; without a trace {1e3 * middle(bare):.1f} "
+              f"(best {1e3 * min(bare):.1f})", flush=True)
 
 
 def bench_reference(bench, names):
@@ -272,7 +274,7 @@ def bench_reference(bench, names):
         trace = os.path.join(bench.work, "r.jsonl")
         steps = {"pico": 16, "nano": 12, "tiny": 4}.get(name, 3)
         command = [program, "--recipe", bench.recipe(name), "--weights", bench.weights_of(name), "--seed", "1",
-                   "--threads", "1", "--trace", trace, "--steps"]
+                   "--threads", "1", "--cache", bench.work, "--trace", trace, "--steps"]
         run(command + [str(steps)])  # the text stage fills its cache
         rates = []
         for _ in range(3):
