@@ -1,5 +1,5 @@
 /* The seeds of the fuzzer of bounds are what their names say: good_* is accepted, all else is refused,
- * and for no reason of another seed's. */
+ * and only version_* for its version. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
