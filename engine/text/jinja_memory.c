@@ -183,12 +183,12 @@ struct jv eng_jinja_close(struct jmem *m)
 
 static bool reserve(struct jmem *m, struct jbuf *b, size_t size)
 {
-    if (b->capacity - b->size >= size) {
-        return true;
-    }
     if (size > m->output_max || b->size > m->output_max - size) {
         eng_jinja_fail(m, "it writes more than %zu bytes", m->output_max);
         return false;
+    }
+    if (b->capacity - b->size >= size) {
+        return true;
     }
     char *const grown = eng_grown(b->bytes, &b->capacity, b->size + size, 1);
     if (grown == NULL) {

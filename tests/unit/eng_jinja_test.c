@@ -139,6 +139,8 @@ Test(eng_jinja, every_resource_has_a_limit)
            "{% set n.s = n.s + n.s %}{% endfor %}",
            "more than 65536 bytes");
     refuse("{% for i in range(9999) %}{{ x }} 0123456789{% endfor %}", "writes more than");
+    /* Also where the buffer has grown beyond the limit. */
+    refuse("{{ 'x' * 40000 }}{% for i in range(3000) %}0123456789{% endfor %}", "writes more than");
     refuse("{% set n = namespace(l=[1]) %}{% for i in range(40) %}"
            "{% set n.l = n.l + n.l %}{% endfor %}",
            "8388608 bytes of memory");
