@@ -10,7 +10,7 @@
     X(tight) X(joined) X(decomposed) X(lanes) X(prefix_broken) X(split) X(refit) X(weighted)       \
     X(masked_last) X(masked_completion) X(cipher) X(sharegpt) X(alpaca) X(prompts)                 \
     X(alpaca_input) X(compressed) X(members) X(dated) X(by_prefix) X(bos)                          \
-    X(composes) X(short_numbers) X(tools) X(reasoning)
+    X(composes) X(short_numbers) X(takes_space) X(tools) X(reasoning)
 
 enum eng_feature_index {
 #define ENG_ROW_(name) ENG_FEATURE_INDEX_##name,

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Other kinds of tokenizer files with the tokens of ours.
 
-    derive.py composed clinical-2k.json OUT.json      composes text (NFC) and splits as Qwen2 does, digit by digit
+    derive.py composed clinical-2k.json OUT.json      composes text (NFC), splits as Qwen2 does, digit by digit, and
+                                                      <|im_end|> takes the white space behind it
     derive.py ranks clinical-2k.json OUT.tiktoken     a file of ranks, and OUT.tiktoken.special with the control tokens
 
 A merged token's rank is its id: ours are numbered in the order of their merges.
@@ -19,6 +20,8 @@ def composed(tokenizer):
     tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
         {"type": "Split", "pattern": {"Regex": QWEN2}, "behavior": "Isolated", "invert": False},
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}]}
+    for token in tokenizer["added_tokens"]:
+        token["rstrip"] = token["content"] == "<|im_end|>"
     return tokenizer
 
 

@@ -127,6 +127,9 @@ static uint64_t chat_features(const struct eng_documents *d)
     if (eng_tokenizer_splits_numbers(d->tokenizer)) {
         features |= ENG_FEATURE_short_numbers;
     }
+    if (eng_tokenizer_takes_space(d->tokenizer)) {
+        features |= ENG_FEATURE_takes_space;
+    }
     for (size_t i = 0; i < chat->message_count; i++) {
         const struct eng_text content = chat->messages[i].content;
         if (content.bytes == NULL) {

@@ -121,7 +121,7 @@ static struct found find_standing(const struct eng_encoder *encoder,
             return (struct found){NULL, text->size, text->size};
         }
         const size_t end = start + token->size;
-        const unsigned flags = token->flags;
+        const unsigned flags = FAULT(encode_flags, token->flags);
         if ((flags & ENG_CONTROL_ALONE) && !eng_text_stands_alone(bytes, text->size, start, end)) {
             from = end;
             continue;

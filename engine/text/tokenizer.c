@@ -142,6 +142,17 @@ bool eng_tokenizer_splits_numbers(const eng_tokenizer *tokenizer)
            tokenizer->parts.split == ENG_SPLIT_QWEN2 || tokenizer->parts.split == ENG_SPLIT_O200K;
 }
 
+bool eng_tokenizer_takes_space(const eng_tokenizer *tokenizer)
+{
+    const struct eng_control_set *const controls = &tokenizer->parts.early.controls;
+    for (size_t i = 0; i < controls->count; i++) {
+        if (controls->items[i].flags & (ENG_CONTROL_TAKES_LEFT | ENG_CONTROL_TAKES_RIGHT)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum eng_status eng_tokenizer_encode(eng_tokenizer *tokenizer, const struct eng_rendered *text,
                                      struct eng_tokens *out, struct eng_error *error)
 {

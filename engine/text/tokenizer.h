@@ -25,9 +25,11 @@ int eng_tokenizer_size(const eng_tokenizer *tokenizer);
 int32_t eng_tokenizer_control_id(const eng_tokenizer *tokenizer, const char *text);
 /* Whether a control token's text stands somewhere in the given text. */
 bool eng_tokenizer_sees_control(const eng_tokenizer *tokenizer, struct eng_text text);
-/* Whether text is brought to Unicode's composed form first, and whether numbers are split. */
+/* Whether text is brought to Unicode's composed form first, whether numbers are split, and whether
+ * some control token takes the white space beside it. */
 bool eng_tokenizer_composes(const eng_tokenizer *tokenizer);
 bool eng_tokenizer_splits_numbers(const eng_tokenizer *tokenizer);
+bool eng_tokenizer_takes_space(const eng_tokenizer *tokenizer);
 
 /* One thread at a time. The text is well-formed UTF-8. */
 ENG_CHECKED enum eng_status eng_tokenizer_encode(eng_tokenizer *tokenizer,

@@ -61,7 +61,7 @@ fl_fuzz_target(ranks MUTATES LINES JUDGES "bpe_*" LIBS eng_production split_twin
 fl_fuzz_target(split JUDGES "split_*" LIBS eng_production split_twin)
 fl_fuzz_target(normal JUDGES "encode_normalizer encode_text" LIBS eng_production PkgConfig::FUZZ_TWIN_LIBS)
 fl_fuzz_target(bpe JUDGES "bpe_*" LIBS eng_production)
-fl_fuzz_target(encode MUTATES SEGMENTS JUDGES "encode_contents encode_begin encode_border encode_text bpe_* split_pattern" LIBS eng_production)
+fl_fuzz_target(encode MUTATES SEGMENTS JUDGES "encode_contents encode_begin encode_border encode_control encode_flags encode_text bpe_* split_pattern" LIBS eng_production)
 fl_fuzz_target(layout MUTATES SEGMENTS JUDGES "layout_trim layout_span_start layout_end_of_turn layout_system layout_history" LIBS eng_production)
 fl_fuzz_target(template_parse MUTATES TEMPLATE LIBS eng_production)
 fl_fuzz_target(template_render MUTATES SEGMENTS JUDGES "layout_* template_*" LIBS eng_production)

@@ -186,6 +186,7 @@ class Tokenizer:
         with open(path, encoding="utf-8") as file:
             tokenizer = json.load(file)
         self.control = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+        self.takes_space = {token["content"] for token in tokenizer["added_tokens"] if token["rstrip"]}
         self.vocab = tokenizer["model"]["vocab"]
         self.ranks = {tuple(pair.split(" ")): rank for rank, pair in enumerate(tokenizer["model"]["merges"])}
         self.composes = tokenizer["normalizer"] is not None
@@ -201,7 +202,7 @@ class Tokenizer:
         self.vocab = {"".join(self.letters[byte] for byte in text): number for text, number in tables[0].items()}
         self.ranks = {(text[:at], text[at:]): number for text, number in self.vocab.items() for at in range(1, len(text))
                       if text[:at] in self.vocab and text[at:] in self.vocab}
-        self.composes, self.pattern = False, CL100K
+        self.composes, self.pattern, self.takes_space = False, CL100K, set()
 
     def piece(self, text):
         """The token texts of a piece."""
@@ -230,7 +231,9 @@ class Tokenizer:
             if found:
                 out.append((self.control[found], rendered[at][2]))
                 start = at + len(found)
-            at += len(found) if found else 1
+                while found in self.takes_space and text[start:start + 1].isspace():
+                    start += 1
+            at = start if found else at + 1
         return out
 
     def _encode_plain(self, rendered, text):
@@ -453,6 +456,7 @@ class Run:
             "alpaca_input": self.format == "alpaca" and record.get("input", "") != "",
             "composes": self.tokenizer.composes,
             "short_numbers": self.tokenizer.pattern != GPT2,
+            "takes_space": self.tokenizer.takes_space != set(),
         }
         self.features |= {name for name, present in named.items() if present}
 
