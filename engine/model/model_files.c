@@ -107,9 +107,12 @@ static enum eng_status find_tensor(const struct mapped *f, const struct eng_tens
                         "%s: tensor '%s' does not have the shape the recipe gives it (%d, %d)",
                         f->path, t->name, t->rows, t->cols);
     }
-    const json_int_t begin = json_integer_value(json_array_get(offsets, 0));
-    const json_int_t end = json_integer_value(json_array_get(offsets, 1));
-    if (json_array_size(offsets) != 2 || begin < 0 || end < begin ||
+    const json_t *const first = json_array_get(offsets, 0);
+    const json_t *const behind = json_array_get(offsets, 1);
+    const json_int_t begin = json_integer_value(first);
+    const json_int_t end = json_integer_value(behind);
+    if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(behind) ||
+        begin < 0 || end < begin ||
         end - begin != t->elements * (int64_t)sizeof(float) ||
         (uint64_t)end > f->size - f->payload) {
         return eng_fail(error, ENG_EINPUT, "%s: tensor '%s' has bad data offsets", f->path,

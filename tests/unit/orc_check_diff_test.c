@@ -62,6 +62,15 @@ Test(diff, names_stage_step_and_item_within_bounds)
     orc_bounds_free(bounds);
 }
 
+/* What neither trace says of a step is no difference; the other steps are compared. */
+Test(diff, records_absent_from_both_are_no_difference)
+{
+    struct synth mine = synth_reference(SEED);
+    mine.plant = SYNTH_records_absent;
+    const struct orc_divergence d = diff(&mine, &mine, NULL);
+    cr_expect_not(d.found, "%s", d.detail);
+}
+
 /* Two runs of one stack: without bounds every last digit counts, and so do hashes and races. */
 Test(diff, without_bounds_every_digit_and_hash_counts)
 {
