@@ -40,9 +40,9 @@ enum jnode_kind {
     JN_ATTR,    /* a . text */
     JN_ITEM,    /* a [ b ] */
     JN_SLICE,   /* a [ items[0] : items[1] : items[2] ], NULL = absent */
-    JN_CALL,    /* a ( items, names ) */
-    JN_FILTER,  /* a | id ( items, names ); a is NULL in a filter block */
-    JN_TEST,    /* a is id ( items, names ) */
+    JN_CALL,    /* a ( items, *b, names, **c ); b and c may be NULL */
+    JN_FILTER,  /* a | id ( likewise ); a is NULL in a filter block */
+    JN_TEST,    /* a is id ( likewise ) */
     JN_UNARY,   /* op a */
     JN_BINARY,  /* a op b */
     JN_JOIN,    /* items joined by ~ */
@@ -61,6 +61,8 @@ enum jnode_kind {
     JN_FILTER_BLOCK, /* filter b; items */
     JN_GENERATION,   /* items */
     JN_MACRO,        /* text; parameters, defaults; items */
+    JN_CALL_BLOCK,   /* call a with a macro of parameters, defaults; items */
+    JN_WITH,         /* parameters = values; items */
     JN_BREAK,
     JN_CONTINUE
 };
@@ -105,6 +107,9 @@ struct jframe {
     size_t load_count;
 };
 
+/* Names that a macro has without declaring them, when its body reads them. */
+enum jspecial { JSPECIAL_CALLER, JSPECIAL_KWARGS, JSPECIAL_VARARGS, JSPECIALS };
+
 struct jnode {
     uint8_t kind, op;
     bool is_store; /* JN_NAME: a target, JN_ATTR: a namespace's attribute as target */
@@ -116,13 +121,15 @@ struct jnode {
     struct jnode **values; /* of named arguments; defaults of a macro (the last parameters') */
     struct jv *names;      /* of named arguments */
     size_t name_count;
-    struct jnode **parameters; /* JN_MACRO: names */
+    struct jnode **parameters; /* JN_MACRO: names; JN_WITH: targets */
     size_t parameter_count;
     struct jv value;     /* of a constant or data; the text of a name */
     uint8_t *ops;        /* JN_COMPARE */
     struct jplace place; /* JN_NAME */
     struct jframe frame, else_frame;
-    uint16_t slots; /* JN_MACRO: size of its activation */
+    uint16_t slots;                    /* JN_MACRO: size of its activation */
+    uint16_t special_slots[JSPECIALS]; /* JN_MACRO: those it has */
+    bool has_special[JSPECIALS];
     uint16_t loop_slot;
 };
 

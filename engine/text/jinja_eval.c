@@ -108,6 +108,55 @@ struct evaluated {
     struct jinja_arguments arguments;
 };
 
+/* Adds an argument by name to those there are. */
+static void add_named(struct jmem *m, struct jv names, struct jv values, struct jv name,
+                      struct jv value)
+{
+    if (name.type != J_STR || eng_jinja_contains(m, name, names)) {
+        eng_jinja_fail(m, "an argument by no name or twice by one");
+    }
+    eng_jinja_append(m, names, name);
+    eng_jinja_append(m, values, value);
+}
+
+/* Arguments of which some come from `*list` and `**dict`, or from a call block. */
+static void spread_arguments(struct jinja_render_state *r, const struct jnode *node,
+                             struct jv caller, struct evaluated *out)
+{
+    const struct jv items = eng_jinja_list(r->m, J_LIST, node->count);
+    const struct jv names = eng_jinja_list(r->m, J_LIST, node->name_count + 1);
+    const struct jv values = eng_jinja_list(r->m, J_LIST, node->name_count + 1);
+    for (size_t i = 0; i < node->count; i++) {
+        eng_jinja_append(r->m, items, out->items[i]);
+    }
+    for (size_t i = 0; i < node->name_count; i++) {
+        add_named(r->m, names, values, node->names[i], out->values[i]);
+    }
+    if (caller.type != J_MISSING) {
+        add_named(r->m, names, values, eng_jinja_literal("caller"), caller);
+    }
+    if (node->b != NULL) {
+        const struct jv list = eng_jinja_eval(r, node->b);
+        at(r, node->b);
+        const struct jlist *const more = eng_jinja_items_of(r->m, list);
+        for (size_t i = 0; i < more->count && eng_jinja_step(r->m); i++) {
+            eng_jinja_append(r->m, items, more->items[i]);
+        }
+    }
+    const struct jv dict = node->c == NULL ? jv_missing() : eng_jinja_eval(r, node->c);
+    at(r, node);
+    if (node->c != NULL && dict.type != J_DICT) {
+        eng_jinja_fail(r->m, "** takes a mapping, not %s", eng_jinja_type_name(dict));
+    }
+    for (size_t i = 0; dict.type == J_DICT && i < dict.as.dict->count && eng_jinja_step(r->m);
+         i++) {
+        add_named(r->m, names, values, dict.as.dict->keys[i], dict.as.dict->values[i]);
+    }
+    out->arguments =
+        (struct jinja_arguments){items.as.list->items, items.as.list->count, names.as.list->items,
+                                 values.as.list->items, names.as.list->count};
+}
+
 static void eval_arguments(struct jinja_render_state *r, const struct jnode *node,
                            struct evaluated *out)
 {
@@ -119,6 +168,9 @@ static void eval_arguments(struct jinja_render_state *r, const struct jnode *nod
     }
     out->arguments = (struct jinja_arguments){out->items, node->count, node->names, out->values,
                                               node->name_count};
+    if (node->b != NULL || node->c != NULL) {
+        spread_arguments(r, node, jv_missing(), out);
+    }
 }
 
 struct jv eng_jinja_call(struct jinja_render_state *r, struct jv callee,
@@ -175,6 +227,24 @@ static struct jv eval_call(struct jinja_render_state *r, const struct jnode *nod
     return r->m->failed ? failed() : eng_jinja_call(r, function, &e.arguments);
 }
 
+struct jv eng_jinja_call_block(struct jinja_render_state *r, const struct jnode *node,
+                               struct jv caller)
+{
+    struct evaluated e;
+    const struct jv function = eng_jinja_eval(r, node->a);
+    eval_arguments(r, node, &e);
+    spread_arguments(r, node, caller, &e);
+    at(r, node);
+    return r->m->failed ? failed() : eng_jinja_call(r, function, &e.arguments);
+}
+
+/* Jinja2 compiles a filter or test that it does not know where a branch may leave it out. */
+static void fail_unknown(struct jinja_render_state *r, const struct jnode *node)
+{
+    eng_jinja_fail(r->m, "there is no %s '%.*s'", node->kind == JN_FILTER ? "filter" : "test",
+                   (int)node->value.size, node->value.as.s);
+}
+
 /* Filters are nested: the innermost, with no operand of its own, gets `value`. */
 struct jv eng_jinja_filtered(struct jinja_render_state *r, const struct jnode *filters,
                              struct jv value)
@@ -194,6 +264,9 @@ static struct jv eval_filter(struct jinja_render_state *r, const struct jnode *n
     const struct jv value = eng_jinja_eval(r, node->a);
     eval_arguments(r, node, &e);
     at(r, node);
+    if (node->id == 0) {
+        fail_unknown(r, node);
+    }
     return r->m->failed ? failed() : eng_jinja_filter_call(r, node->id, value, &e.arguments);
 }
 
@@ -203,6 +276,9 @@ static struct jv eval_test(struct jinja_render_state *r, const struct jnode *nod
     const struct jv value = eng_jinja_eval(r, node->a);
     eval_arguments(r, node, &e);
     at(r, node);
+    if (node->id == 0) {
+        fail_unknown(r, node);
+    }
     return jv_bool(!r->m->failed && eng_jinja_test_call(r, node->id, value, &e.arguments));
 }
 

@@ -358,10 +358,13 @@ static struct jv f_round(struct jinja_render_state *r, struct jv v, const struct
     const double f = eng_jinja_float_of(v);
     const double scale = pow(10.0, (double)digits);
     if (jv_is(method, "common", 6)) {
-        return v.type == J_FLOAT ? jv_float(rounded(f, (int)digits)) : v;
+        return v.type == J_FLOAT  ? jv_float(rounded(f, (int)digits))
+               : v.type == J_BOOL ? jv_int(v.as.b)
+                                  : v;
     }
     if (jv_is(method, "ceil", 4) || jv_is(method, "floor", 5)) {
-        return jv_float((method.as.s[0] == 'c' ? ceil : floor)(f * scale) / scale);
+        const double whole = (method.as.s[0] == 'c' ? ceil : floor)(f * scale);
+        return jv_float((whole + 0.0) / scale); /* Python's whole numbers have no -0 */
     }
     eng_jinja_fail(r->m, "round by an unknown method");
     return failed();

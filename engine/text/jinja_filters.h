@@ -20,5 +20,7 @@ const struct jinja_filter *eng_jinja_list_filter(unsigned index);
 /* str.replace(); a negative count means all. */
 struct jv eng_jinja_replaced(struct jmem *m, struct jv s, struct jv from, struct jv to,
                              int64_t count);
+/* str.format() with {}, {0} and {name}; other fields fail the render. */
+struct jv eng_jinja_formatted(struct jmem *m, struct jv s, const struct jinja_arguments *arguments);
 /* str.splitlines() */
 struct jv eng_jinja_lines(struct jmem *m, struct jv s, bool keep_ends);

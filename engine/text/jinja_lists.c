@@ -340,6 +340,9 @@ static struct jv map_attribute(struct jinja_render_state *r, const struct jlist 
 static struct jv f_map(struct jinja_render_state *r, struct jv v,
                        const struct jinja_arguments *arguments)
 {
+    if (!eng_jinja_truth(r->m, v)) {
+        return eng_jinja_list(r->m, J_ITER, 0);
+    }
     const struct jlist *const items = eng_jinja_items_of(r->m, v);
     if (arguments->count == 0) {
         return map_attribute(r, items, arguments);

@@ -6,7 +6,18 @@
 #include "jinja_run.h"
 #include "jinja_strings.h"
 
-enum { ON_STR = 1, ON_LIST = 2, ON_TUPLE = 4, ON_DICT = 8, ON_LOOP = 16 };
+enum {
+    ON_STR = 1,
+    ON_LIST = 2,
+    ON_TUPLE = 4,
+    ON_DICT = 8,
+    ON_LOOP = 16,
+    ON_INT = 32,
+    ON_FLOAT = 64,
+    ON_RANGE = 128,
+    ON_VIEW = 256,
+    ON_MACRO = 512
+};
 
 static struct jv failed(void)
 {
@@ -93,7 +104,7 @@ static struct jv m_changed(struct jmem *m, struct jv loop, const struct jv *a, s
 
 static const struct method {
     const char *name;
-    uint8_t on, forbidden;  /* types that have it; types whose method the sandbox forbids */
+    uint16_t on, forbidden; /* types that have it; types whose method the sandbox forbids */
     uint8_t needed, most;   /* arguments */
     eng_jinja_method *call; /* NULL: not supported */
 } methods[] = {
@@ -112,9 +123,9 @@ static const struct method {
     {"replace", ON_STR, 0, 2, 3, eng_jinja_m_replace},
     {"find", ON_STR, 0, 1, 3, eng_jinja_m_find},
     {"rfind", ON_STR, 0, 1, 3, eng_jinja_m_rfind},
-    {"index", ON_STR | ON_LIST | ON_TUPLE, 0, 1, 3, eng_jinja_m_index},
+    {"index", ON_STR | ON_LIST | ON_TUPLE | ON_RANGE, 0, 1, 3, eng_jinja_m_index},
     {"rindex", ON_STR, 0, 1, 3, eng_jinja_m_rindex},
-    {"count", ON_STR | ON_LIST | ON_TUPLE, 0, 1, 3, eng_jinja_m_count},
+    {"count", ON_STR | ON_LIST | ON_TUPLE | ON_RANGE, 0, 1, 3, eng_jinja_m_count},
     {"upper", ON_STR, 0, 0, 0, eng_jinja_m_upper},
     {"lower", ON_STR, 0, 0, 0, eng_jinja_m_lower},
     {"title", ON_STR, 0, 0, 0, eng_jinja_m_title},
@@ -149,7 +160,7 @@ static const struct method {
     {"reverse", 0, ON_LIST, 0, 0, NULL},
     {"sort", 0, ON_LIST, 0, 0, NULL},
     {"pop", 0, ON_LIST | ON_DICT, 0, 0, NULL},
-    {"clear", ON_LIST, ON_DICT, 0, 0, NULL},
+    {"clear", 0, ON_LIST | ON_DICT, 0, 0, NULL},
     {"popitem", 0, ON_DICT, 0, 0, NULL},
     {"setdefault", 0, ON_DICT, 0, 0, NULL},
     {"update", 0, ON_DICT, 0, 0, NULL},
@@ -163,6 +174,30 @@ static const struct method {
     {"istitle", ON_STR, 0, 0, 0, NULL},
     {"maketrans", ON_STR, 0, 0, 0, NULL},
     {"translate", ON_STR, 0, 0, 0, NULL},
+    {"real", ON_INT | ON_FLOAT, 0, 0, 0, NULL},
+    {"imag", ON_INT | ON_FLOAT, 0, 0, 0, NULL},
+    {"conjugate", ON_INT | ON_FLOAT, 0, 0, 0, NULL},
+    {"as_integer_ratio", ON_INT | ON_FLOAT, 0, 0, 0, NULL},
+    {"is_integer", ON_INT | ON_FLOAT, 0, 0, 0, NULL},
+    {"numerator", ON_INT, 0, 0, 0, NULL},
+    {"denominator", ON_INT, 0, 0, 0, NULL},
+    {"bit_length", ON_INT, 0, 0, 0, NULL},
+    {"bit_count", ON_INT, 0, 0, 0, NULL},
+    {"to_bytes", ON_INT, 0, 0, 0, NULL},
+    {"from_bytes", ON_INT, 0, 0, 0, NULL},
+    {"hex", ON_FLOAT, 0, 0, 0, NULL},
+    {"fromhex", ON_FLOAT, 0, 0, 0, NULL},
+    {"start", ON_RANGE, 0, 0, 0, NULL},
+    {"stop", ON_RANGE, 0, 0, 0, NULL},
+    {"step", ON_RANGE, 0, 0, 0, NULL},
+    {"mapping", ON_VIEW, 0, 0, 0, NULL},
+    {"isdisjoint", ON_VIEW, 0, 0, 0, NULL},
+    {"name", ON_MACRO, 0, 0, 0, NULL},
+    {"arguments", ON_MACRO, 0, 0, 0, NULL},
+    {"catch_kwargs", ON_MACRO, 0, 0, 0, NULL},
+    {"catch_varargs", ON_MACRO, 0, 0, 0, NULL},
+    {"caller", ON_MACRO, 0, 0, 0, NULL},
+    {"explicit_caller", ON_MACRO, 0, 0, 0, NULL},
 };
 
 enum { COUNT = sizeof methods / sizeof methods[0] };
@@ -179,9 +214,11 @@ unsigned eng_jinja_method_find(struct jv name)
 
 enum jinja_has eng_jinja_has_method(struct jv object, struct jv name, unsigned id)
 {
-    static const uint8_t types[] = {[J_STR] = ON_STR,   [J_LIST] = ON_LIST, [J_TUPLE] = ON_TUPLE,
-                                    [J_DICT] = ON_DICT, [J_LOOP] = ON_LOOP, [J_METHOD] = 0};
-    const uint8_t type = types[object.type];
+    static const uint16_t types[] = {
+        [J_BOOL] = ON_INT,  [J_INT] = ON_INT,     [J_FLOAT] = ON_FLOAT, [J_STR] = ON_STR,
+        [J_LIST] = ON_LIST, [J_TUPLE] = ON_TUPLE, [J_VIEW] = ON_VIEW,   [J_RANGE] = ON_RANGE,
+        [J_DICT] = ON_DICT, [J_MACRO] = ON_MACRO, [J_LOOP] = ON_LOOP,   [J_METHOD] = 0};
+    const uint16_t type = types[object.type];
     if (id == 0) {
         const bool is_internal = name.size > 2 && memcmp(name.as.s, "__", 2) == 0;
         return is_internal ? JINJA_FORBIDDEN : JINJA_HAS_NOT;
@@ -202,6 +239,9 @@ struct jv eng_jinja_method_call(struct jinja_render_state *r, unsigned id, struc
     const struct method *const method = &methods[id - 1];
     struct jv bound[JINJA_PARAMETERS_MAX];
     static const char *const split_names[] = {"sep", "maxsplit", NULL};
+    if (method->call == eng_jinja_m_format) {
+        return eng_jinja_formatted(r->m, object, arguments);
+    }
     if (arguments->name_count > 0 && method->on == ON_STR && method->most == 2) {
         if (method->call != eng_jinja_m_split && method->call != eng_jinja_m_rsplit) {
             eng_jinja_fail(r->m, "%s takes no arguments by name", method->name);

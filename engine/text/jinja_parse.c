@@ -228,6 +228,46 @@ static struct jnode *parse_macro(struct jparser *p)
     return node;
 }
 
+static struct jnode *parse_call_block(struct jparser *p)
+{
+    struct jnode *const node = eng_jinja_node(p, JN_CALL_BLOCK);
+    p->at++;
+    if (eng_jinja_at_operator(p, "(")) {
+        parse_signature(p, node);
+    }
+    node->a = eng_jinja_parse_expression(p, true);
+    if (node->a->kind != JN_CALL) {
+        eng_jinja_error_at(p, node->a->line, node->a->column, "a call expected");
+    }
+    parse_function_body(p, node, "endcall");
+    return node;
+}
+
+static struct jnode *parse_with(struct jparser *p)
+{
+    struct jnode *const node = eng_jinja_node(p, JN_WITH);
+    struct jnodes targets = {0};
+    struct jnodes values = {0};
+    p->at++;
+    while (!p->mem->failed && eng_jinja_peek(p, 0)->type != JT_BLOCK_END) {
+        if (targets.count > 0) {
+            eng_jinja_expect_operator(p, ",");
+        }
+        struct jnode *const target = eng_jinja_parse_tuple(p, true, "in");
+        check_target(p, target);
+        eng_jinja_add_node(p, &targets, target);
+        eng_jinja_expect_operator(p, "=");
+        eng_jinja_add_node(p, &values, eng_jinja_parse_expression(p, true));
+    }
+    node->parameters = targets.items;
+    node->parameter_count = targets.count;
+    node->values = values.items;
+    node->name_count = values.count;
+    set_items(node, parse_statements(p, (const char *const[]){"endwith", NULL}));
+    p->at++;
+    return node;
+}
+
 static struct jnode *parse_jump(struct jparser *p, enum jnode_kind kind)
 {
     struct jnode *const node = eng_jinja_node(p, kind);
@@ -249,6 +289,8 @@ static struct jnode *parse_statement(struct jparser *p)
                  {"set", parse_set},
                  {"macro", parse_macro},
                  {"filter", parse_filter_block},
+                 {"call", parse_call_block},
+                 {"with", parse_with},
                  {"generation", parse_generation}};
     const struct jtoken *const token = eng_jinja_peek(p, 0);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {

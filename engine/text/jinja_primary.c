@@ -208,6 +208,21 @@ struct jnode *eng_jinja_parse_primary(struct jparser *p)
 
 /* ---- postfix expressions */
 
+/* Reads `*list` or `**dict` into its place in node; false when there is none here. */
+static bool parse_spread(struct jparser *p, struct jnode *node)
+{
+    const struct jtoken *const token = eng_jinja_peek(p, 0);
+    const bool is_list = eng_jinja_skip_operator(p, "*");
+    if (!is_list && !eng_jinja_skip_operator(p, "**")) {
+        return false;
+    }
+    if (node->c != NULL || (is_list && node->b != NULL)) {
+        eng_jinja_error_at(p, token->line, token->column, "no %s here", is_list ? "*" : "**");
+    }
+    *(is_list ? &node->b : &node->c) = eng_jinja_parse_expression(p, true);
+    return true;
+}
+
 /* Arguments between brackets into node: items, then values by names. */
 static void parse_arguments(struct jparser *p, struct jnode *node)
 {
@@ -216,7 +231,7 @@ static void parse_arguments(struct jparser *p, struct jnode *node)
     struct jv names[JINJA_ARGUMENTS_MAX];
     eng_jinja_expect_operator(p, "(");
     while (!p->mem->failed && !eng_jinja_at_operator(p, ")")) {
-        if (items.count + named.count > 0) {
+        if (items.count + named.count > 0 || node->b != NULL || node->c != NULL) {
             eng_jinja_expect_operator(p, ",");
             if (eng_jinja_at_operator(p, ")")) {
                 break;
@@ -224,20 +239,21 @@ static void parse_arguments(struct jparser *p, struct jnode *node)
         }
         const struct jtoken *const token = eng_jinja_peek(p, 0);
         const struct jtoken *const next = eng_jinja_peek(p, 1);
-        if (eng_jinja_at_operator(p, "*") || eng_jinja_at_operator(p, "**")) {
-            eng_jinja_error_at(p, token->line, token->column,
-                               "arguments by * and ** are not supported");
-        } else if (items.count + named.count == JINJA_ARGUMENTS_MAX) {
+        const bool is_named =
+            token->type == JT_NAME && next->type == JT_OPERATOR && strcmp(next->operator, "=") == 0;
+        if (parse_spread(p, node)) {
+            continue;
+        }
+        if (items.count + named.count == JINJA_ARGUMENTS_MAX) {
             eng_jinja_error_at(p, token->line, token->column, "more than %d arguments",
                                JINJA_ARGUMENTS_MAX);
-        } else if (token->type == JT_NAME && next->type == JT_OPERATOR &&
-                   strcmp(next->operator, "=") == 0) {
+        } else if (node->c != NULL || (!is_named && (named.count > 0 || node->b != NULL))) {
+            eng_jinja_error_at(p, token->line, token->column,
+                               "an argument behind those that must be the last");
+        } else if (is_named) {
             p->at += 2;
             names[named.count] = token->value;
             eng_jinja_add_node(p, &named, eng_jinja_parse_expression(p, true));
-        } else if (named.count > 0) {
-            eng_jinja_error_at(p, token->line, token->column,
-                               "an argument without name behind one with");
         } else {
             eng_jinja_add_node(p, &items, eng_jinja_parse_expression(p, true));
         }
@@ -339,7 +355,7 @@ struct jnode *eng_jinja_parse_postfix(struct jparser *p, struct jnode *node)
     return node;
 }
 
-/* One filter or test: its name is looked up here, so that an unknown one never renders. */
+/* One filter or test; jinja_scope decides about an unknown one. */
 static struct jnode *parse_named(struct jparser *p, enum jnode_kind kind, struct jnode *object)
 {
     const struct jtoken *const token = eng_jinja_peek(p, 0);
@@ -354,11 +370,6 @@ static struct jnode *parse_named(struct jparser *p, enum jnode_kind kind, struct
     note_trimming(p, token->value);
     node->id = (uint16_t)(kind == JN_FILTER ? eng_jinja_filter_find(token->value)
                                             : eng_jinja_test_find(token->value));
-    if (node->id == 0) {
-        eng_jinja_error_at(p, token->line, token->column, "there is no %s '%.*s'",
-                           kind == JN_FILTER ? "filter" : "test", (int)token->value.size,
-                           token->value.as.s);
-    }
     p->at++;
     return node;
 }

@@ -152,6 +152,28 @@ static void run_macro_statement(struct jinja_render_state *r, const struct jnode
     *slot_of(r, node->a->place) = (struct jv){.type = J_MACRO, .as.macro = macro};
 }
 
+static void run_call_block(struct jinja_render_state *r, const struct jnode *node)
+{
+    struct jmacro *const macro = eng_jinja_alloc(r->m, sizeof *macro);
+    *macro = (struct jmacro){node, r->activation};
+    const struct jv text =
+        eng_jinja_call_block(r, node->a, (struct jv){.type = J_MACRO, .as.macro = macro});
+    if (!r->m->failed && text.type != J_STR) {
+        eng_jinja_fail(r->m, "a call block writes a text, not %s", eng_jinja_type_name(text));
+        return;
+    }
+    eng_jinja_put_value(r->m, r->out, text);
+}
+
+static void run_with(struct jinja_render_state *r, const struct jnode *node)
+{
+    enter_frame(r, &node->frame);
+    for (size_t i = 0; i < node->parameter_count && !r->m->failed; i++) {
+        assign(r, node->parameters[i], eng_jinja_eval(r, node->values[i]));
+    }
+    eng_jinja_run(r, node->items, node->count);
+}
+
 static void run_statement(struct jinja_render_state *r, const struct jnode *node)
 {
     switch (node->kind) {
@@ -186,6 +208,12 @@ static void run_statement(struct jinja_render_state *r, const struct jnode *node
     case JN_MACRO:
         run_macro_statement(r, node);
         break;
+    case JN_CALL_BLOCK:
+        run_call_block(r, node);
+        break;
+    case JN_WITH:
+        run_with(r, node);
+        break;
     default:
         r->signal = node->kind == JN_BREAK ? JSIGNAL_BREAK : JSIGNAL_CONTINUE;
     }
@@ -200,32 +228,69 @@ void eng_jinja_run(struct jinja_render_state *r, struct jnode *const *nodes, siz
 
 /* ---- macros */
 
+/* `caller`, `kwargs` and `varargs` of a macro that reads them, before arguments by name come. */
+static void bind_specials(struct jinja_render_state *r, const struct jnode *node,
+                          const struct jinja_arguments *arguments)
+{
+    struct jv *const slots = r->activation->slots;
+    if (node->has_special[JSPECIAL_CALLER]) {
+        slots[node->special_slots[JSPECIAL_CALLER]] = jv_undefined("the caller");
+    }
+    if (node->has_special[JSPECIAL_KWARGS]) {
+        slots[node->special_slots[JSPECIAL_KWARGS]] = eng_jinja_dict(r->m, 0);
+    }
+    if (node->has_special[JSPECIAL_VARARGS]) {
+        const struct jv rest = eng_jinja_list(r->m, J_TUPLE, 0);
+        for (size_t i = node->parameter_count; i < arguments->count; i++) {
+            eng_jinja_append(r->m, rest, arguments->items[i]);
+        }
+        slots[node->special_slots[JSPECIAL_VARARGS]] = rest;
+    }
+}
+
+/* An argument by a name that no parameter has. */
+static void bind_other(struct jinja_render_state *r, const struct jnode *node, struct jv name,
+                       struct jv value)
+{
+    struct jv *const slots = r->activation->slots;
+    if (node->has_special[JSPECIAL_CALLER] && jv_is(name, "caller", 6)) {
+        if (value.type != J_NONE) {
+            slots[node->special_slots[JSPECIAL_CALLER]] = value;
+        }
+    } else if (node->has_special[JSPECIAL_KWARGS]) {
+        eng_jinja_set(r->m, slots[node->special_slots[JSPECIAL_KWARGS]], name, value);
+    } else {
+        eng_jinja_fail(r->m, "macro '%.*s' takes no argument '%.*s'", (int)node->value.size,
+                       node->value.as.s, (int)name.size, name.as.s);
+    }
+}
+
 /* Places the arguments; those not given stay missing until their default is computed. */
 static void bind_parameters(struct jinja_render_state *r, const struct jnode *node,
                             const struct jinja_arguments *arguments)
 {
     struct jv *const slots = r->activation->slots;
-    if (arguments->count > node->parameter_count) {
+    if (arguments->count > node->parameter_count && !node->has_special[JSPECIAL_VARARGS]) {
         eng_jinja_fail(r->m, "macro '%.*s' takes not more than %zu arguments",
                        (int)node->value.size, node->value.as.s, node->parameter_count);
         return;
     }
-    for (size_t i = 0; i < arguments->count; i++) {
+    bind_specials(r, node, arguments);
+    for (size_t i = 0; i < arguments->count && i < node->parameter_count; i++) {
         slots[node->parameters[i]->place.slot] = arguments->items[i];
     }
-    for (size_t n = 0; n < arguments->name_count; n++) {
+    for (size_t n = 0; n < arguments->name_count && !r->m->failed; n++) {
         const struct jv name = arguments->names[n];
         size_t i = arguments->count;
         while (i < node->parameter_count &&
                !jv_is(node->parameters[i]->value, name.as.s, name.size)) {
             i++;
         }
-        if (i == node->parameter_count) {
-            eng_jinja_fail(r->m, "macro '%.*s' takes no argument '%.*s'", (int)node->value.size,
-                           node->value.as.s, (int)name.size, name.as.s);
-            return;
+        if (i >= node->parameter_count) {
+            bind_other(r, node, name, arguments->values[n]);
+        } else {
+            slots[node->parameters[i]->place.slot] = arguments->values[n];
         }
-        slots[node->parameters[i]->place.slot] = arguments->values[n];
     }
 }
 

@@ -56,6 +56,9 @@ struct jv eng_jinja_attribute(struct jinja_render_state *r, struct jv object, st
 struct jv eng_jinja_item(struct jinja_render_state *r, struct jv object, struct jv key);
 struct jv eng_jinja_call(struct jinja_render_state *r, struct jv callee,
                          const struct jinja_arguments *arguments);
+/* Calls as `node`, a JN_CALL, says, with one more argument by name, `caller`. */
+struct jv eng_jinja_call_block(struct jinja_render_state *r, const struct jnode *node,
+                               struct jv caller);
 struct jv eng_jinja_filtered(struct jinja_render_state *r, const struct jnode *filters,
                              struct jv value);
 struct jv eng_jinja_add(struct jmem *m, struct jv a, struct jv b);

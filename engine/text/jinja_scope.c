@@ -22,6 +22,7 @@ struct scope {
     struct symbol *symbols;
     size_t count, capacity;
     unsigned branches; /* `if`s around the statement being looked at */
+    bool soft;         /* below an `if` of this frame an unknown filter fails when it is called */
 };
 
 /* Slots of the template or of one macro. */
@@ -210,7 +211,11 @@ static void look_at(struct jparser *p, struct scope *s, const struct jnode *node
         look_at(p, s, node->b);
         break;
     case JN_MACRO:
+    case JN_CALL_BLOCK:
         look_at(p, s, node->a);
+        break;
+    case JN_WITH:
+        look_at_all(p, s, node->values, node->name_count);
         break;
     case JN_GENERATION:
     case JN_DATA:
@@ -290,6 +295,63 @@ static void bind_for(struct jparser *p, struct scope *s, struct jnode *node)
     bind_block(p, s, &node->else_frame, node->else_items, node->else_count);
 }
 
+/* Whether a name is read in a tree, also by the macros in it. */
+static bool reads(const struct jnode *node, struct jv name);
+
+static bool some_read(struct jnode *const *nodes, size_t count, struct jv name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i] != NULL && reads(nodes[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool reads(const struct jnode *node, struct jv name)
+{
+    struct jnode *const parts[] = {node->a, node->b, node->c};
+    if (node->kind == JN_NAME) {
+        return !node->is_store && jv_is(node->value, name.as.s, name.size);
+    }
+    return some_read(parts, 3, name) || some_read(node->items, node->count, name) ||
+           some_read(node->else_items, node->else_count, name) ||
+           some_read(node->values, node->name_count, name);
+}
+
+static bool is_among(struct jnode *const *names, size_t count, struct jv name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (jv_is(names[i]->value, name.as.s, name.size)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the body reads of `caller`, `kwargs` and `varargs` and is no parameter. */
+static void declare_specials(struct jparser *p, struct scope *body, struct jnode *node)
+{
+    static const char *const names[JSPECIALS] = {"caller", "kwargs", "varargs"};
+    for (size_t i = 0; i < JSPECIALS; i++) {
+        const struct jv name = eng_jinja_literal(names[i]);
+        const bool is_parameter = find_here(body, name) != NULL;
+        if (!some_read(node->items, node->count, name)) {
+            continue;
+        }
+        node->has_special[i] = !is_parameter;
+        if (!is_parameter) {
+            declare(p, body, node, name);
+            const struct symbol *const symbol = find_here(body, name);
+            node->special_slots[i] = symbol == NULL ? 0 : symbol->load.slot;
+        } else if (i == JSPECIAL_CALLER &&
+                   is_among(node->parameters, node->parameter_count - node->name_count, name)) {
+            eng_jinja_error_at(p, node->line, node->column,
+                               "a parameter called 'caller' needs a default value");
+        }
+    }
+}
+
 static void bind_macro(struct jparser *p, struct scope *s, struct jnode *node)
 {
     struct activation activation = {0};
@@ -303,6 +365,7 @@ static void bind_macro(struct jparser *p, struct scope *s, struct jnode *node)
         }
         declare(p, &body, node->parameters[i], node->parameters[i]->value);
     }
+    declare_specials(p, &body, node);
     look_at_all(p, &body, node->values, node->name_count);
     look_at_all(p, &body, node->items, node->count);
     finish(p, &body, &node->frame);
@@ -312,12 +375,53 @@ static void bind_macro(struct jparser *p, struct scope *s, struct jnode *node)
     node->slots = (uint16_t)activation.slots;
 }
 
+static void bind_with(struct jparser *p, struct scope *s, struct jnode *node)
+{
+    struct scope body = {.parent = s, .activation = s->activation};
+    bind_all(p, s, node->values, node->name_count);
+    for (size_t i = 0; i < node->parameter_count; i++) {
+        declare_targets(p, &body, node->parameters[i]);
+    }
+    look_at_all(p, &body, node->items, node->count);
+    finish(p, &body, &node->frame);
+    bind_all(p, &body, node->parameters, node->parameter_count);
+    bind_all(p, &body, node->items, node->count);
+}
+
 static void bind_expression(struct jparser *p, struct scope *s, struct jnode *node)
 {
     struct jnode *parts[] = {node->a, node->b, node->c};
     bind_all(p, s, parts, 3);
     bind_all(p, s, node->items, node->count);
     bind_all(p, s, node->values, node->name_count);
+}
+
+/* An `if` or a choice: what it holds may never run. */
+static void bind_branches(struct jparser *p, struct scope *s, struct jnode *node)
+{
+    const bool soft = s->soft;
+    s->soft = true;
+    bind_expression(p, s, node);
+    bind_all(p, s, node->else_items, node->else_count);
+    s->soft = soft;
+}
+
+/* The filters of a block belong to the block. */
+static void bind_filters(struct jparser *p, struct scope *s, struct jnode *filters)
+{
+    const bool soft = s->soft;
+    s->soft = false;
+    bind(p, s, filters);
+    s->soft = soft;
+}
+
+static void check_known(struct jparser *p, const struct scope *s, const struct jnode *node)
+{
+    if (node->id == 0 && !s->soft) {
+        eng_jinja_error_at(p, node->line, node->column, "there is no %s '%.*s'",
+                           node->kind == JN_FILTER ? "filter" : "test", (int)node->value.size,
+                           node->value.as.s);
+    }
 }
 
 static void bind(struct jparser *p, struct scope *s, struct jnode *node)
@@ -329,25 +433,33 @@ static void bind(struct jparser *p, struct scope *s, struct jnode *node)
         }
         break;
     case JN_IF:
-        bind(p, s, node->a);
-        bind_all(p, s, node->items, node->count);
-        bind_all(p, s, node->else_items, node->else_count);
+    case JN_CHOICE:
+        bind_branches(p, s, node);
+        break;
+    case JN_FILTER:
+    case JN_TEST:
+        check_known(p, s, node);
+        bind_expression(p, s, node);
         break;
     case JN_FOR:
         bind_for(p, s, node);
         break;
     case JN_MACRO:
+    case JN_CALL_BLOCK:
         bind_macro(p, s, node);
+        break;
+    case JN_WITH:
+        bind_with(p, s, node);
         break;
     case JN_SET_BLOCK:
         bind(p, s, node->a);
         if (node->b != NULL) {
-            bind(p, s, node->b);
+            bind_filters(p, s, node->b);
         }
         bind_block(p, s, &node->frame, node->items, node->count);
         break;
     case JN_FILTER_BLOCK:
-        bind(p, s, node->b);
+        bind_filters(p, s, node->b);
         bind_block(p, s, &node->frame, node->items, node->count);
         break;
     case JN_GENERATION:

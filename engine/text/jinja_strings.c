@@ -183,8 +183,9 @@ struct jv eng_jinja_m_index(struct jmem *m, struct jv v, const struct jv *a, siz
     if (count > 1) {
         eng_jinja_fail(m, "index with borders is not supported");
     }
-    for (size_t i = 0; i < v.as.list->count && !m->failed; i++) {
-        if (eng_jinja_equal(m, v.as.list->items[i], a[0])) {
+    const struct jlist *const list = eng_jinja_items_of(m, v);
+    for (size_t i = 0; i < list->count && !m->failed; i++) {
+        if (eng_jinja_equal(m, list->items[i], a[0])) {
             return jv_int((int64_t)i);
         }
     }
@@ -196,8 +197,9 @@ struct jv eng_jinja_m_count(struct jmem *m, struct jv v, const struct jv *a, siz
 {
     int64_t found = 0;
     if (v.type != J_STR) {
-        for (size_t i = 0; i < v.as.list->count && !m->failed; i++) {
-            found += eng_jinja_equal(m, v.as.list->items[i], a[0]);
+        const struct jlist *const list = eng_jinja_items_of(m, v);
+        for (size_t i = 0; i < list->count && !m->failed; i++) {
+            found += eng_jinja_equal(m, list->items[i], a[0]);
         }
         return jv_int(found);
     }
@@ -270,7 +272,7 @@ static struct jv split_blanks(struct jmem *m, struct jv s, int64_t max)
             }
         }
         if (max == 0) {
-            eng_jinja_append(m, list, eng_jinja_strip(m, rest, jv_none(), false, true));
+            eng_jinja_append(m, list, rest);
             break;
         }
         eng_jinja_append(m, list, eng_jinja_part(m, rest, 0, end));
@@ -278,6 +280,23 @@ static struct jv split_blanks(struct jmem *m, struct jv s, int64_t max)
         max--;
     }
     return list;
+}
+
+/* Where the last piece without white space begins. */
+static size_t last_word(struct jv s)
+{
+    size_t at = s.size;
+    while (at > 0) {
+        size_t before = at - 1;
+        while (before > 0 && ((unsigned char)s.as.s[before] & 0xC0) == 0x80) {
+            before--;
+        }
+        if (eng_jinja_all_of(jv_str(s.as.s + before, at - before, 0), JCLASS_SPACE)) {
+            break;
+        }
+        at = before;
+    }
+    return at;
 }
 
 static bool separator_given(struct jmem *m, const struct jv *a, size_t count)
@@ -316,14 +335,25 @@ static struct jv reversed(struct jmem *m, struct jv list)
     return back;
 }
 
+/* The same from the right; what the limit leaves keeps the white space at its front. */
+static struct jv rsplit_blanks(struct jmem *m, struct jv s, int64_t max)
+{
+    const struct jv list = eng_jinja_list(m, J_LIST, 4);
+    struct jv rest = eng_jinja_strip(m, s, jv_none(), false, true);
+    while (rest.size > 0 && eng_jinja_step(m)) {
+        const size_t at = max == 0 ? 0 : last_word(rest);
+        eng_jinja_append(m, list, eng_jinja_part(m, rest, at, rest.size));
+        rest = eng_jinja_strip(m, eng_jinja_part(m, rest, 0, at), jv_none(), false, true);
+        max--;
+    }
+    return reversed(m, list);
+}
+
 struct jv eng_jinja_m_rsplit(struct jmem *m, struct jv s, const struct jv *a, size_t count)
 {
     int64_t max = int_given(m, a, count, 1, -1);
     if (!separator_given(m, a, count)) {
-        if (max >= 0) {
-            eng_jinja_fail(m, "rsplit by white space with a limit is not supported");
-        }
-        return m->failed ? failed() : split_blanks(m, s, -1);
+        return m->failed ? failed() : rsplit_blanks(m, s, max);
     }
     const struct jv list = eng_jinja_list(m, J_LIST, 4);
     size_t end = s.size;
@@ -486,32 +516,57 @@ struct jv eng_jinja_m_zfill(struct jmem *m, struct jv s, const struct jv *a, siz
     return as_markup(eng_jinja_joined(m, parts, 2), s);
 }
 
-/* str.format with {} and {0} alone. */
-struct jv eng_jinja_m_format(struct jmem *m, struct jv s, const struct jv *a, size_t count)
+/* The value of a field of str.format: "" takes the next argument, else a number or a name. */
+static struct jv field_value(struct jmem *m, struct jv field, const struct jinja_arguments *a,
+                             size_t *next)
+{
+    enum { BY_NUMBER = SIZE_MAX };
+    if (field.size == 0 && *next < a->count) {
+        return a->items[(*next)++];
+    }
+    if (field.size == 1 && field.as.s[0] >= '0' && field.as.s[0] <= '9' &&
+        (size_t)(field.as.s[0] - '0') < a->count && (*next == 0 || *next == BY_NUMBER)) {
+        *next = BY_NUMBER;
+        return a->items[field.as.s[0] - '0'];
+    }
+    for (size_t i = 0; i < a->name_count; i++) {
+        if (jv_is(a->names[i], field.as.s, field.size)) {
+            return a->values[i];
+        }
+    }
+    eng_jinja_fail(m, "the field '{%.*s}' of a format has no value here",
+                   (int)(field.size < 40 ? field.size : 40), field.as.s);
+    return failed();
+}
+
+struct jv eng_jinja_formatted(struct jmem *m, struct jv s, const struct jinja_arguments *a)
 {
     struct jbuf *const b = eng_jinja_open(m);
     size_t next = 0;
     for (size_t i = 0; i < s.size && eng_jinja_step(m); i++) {
         const char c = s.as.s[i];
         const char d = i + 1 < s.size ? s.as.s[i + 1] : '\0';
+        const size_t end = eng_jinja_find(s, eng_jinja_literal("}"), i);
         if (c != '{' && c != '}') {
             eng_jinja_put_str(m, b, eng_jinja_part(m, s, i, i + 1));
         } else if (c == d) {
             eng_jinja_put(m, b, &c, 1);
             i++;
-        } else if (c == '{' && d == '}' && next < count) {
-            eng_jinja_put_value(m, b, a[next++]);
-            i++;
-        } else if (c == '{' && d >= '0' && d <= '9' && i + 2 < s.size && s.as.s[i + 2] == '}' &&
-                   (size_t)(d - '0') < count && next == 0) {
-            eng_jinja_put_value(m, b, a[d - '0']);
-            i += 2;
+        } else if (c == '}' || end == SIZE_MAX) {
+            eng_jinja_fail(m, "a format with a single '%c'", c);
         } else {
-            eng_jinja_fail(m, "this format is not supported");
+            const struct jv field = jv_str(s.as.s + i + 1, end - i - 1, 0);
+            eng_jinja_put_value(m, b, field_value(m, field, a, &next));
+            i = end;
         }
     }
     if (s.flags & JS_MARKUP) {
         eng_jinja_fail(m, "a format marked safe is not supported");
     }
     return eng_jinja_close(m);
+}
+
+struct jv eng_jinja_m_format(struct jmem *m, struct jv s, const struct jv *a, size_t count)
+{
+    return eng_jinja_formatted(m, s, &(struct jinja_arguments){.items = a, .count = count});
 }

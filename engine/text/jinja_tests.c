@@ -46,7 +46,9 @@ enum test {
     T_DIVISIBLE,
     T_LOWER,
     T_UPPER,
-    T_ESCAPED
+    T_ESCAPED,
+    T_FILTER,
+    T_TEST
 };
 
 static const struct {
@@ -88,7 +90,9 @@ static const struct {
              {"divisibleby", T_DIVISIBLE},
              {"lower", T_LOWER},
              {"upper", T_UPPER},
-             {"escaped", T_ESCAPED}};
+             {"escaped", T_ESCAPED},
+             {"filter", T_FILTER},
+             {"test", T_TEST}};
 
 unsigned eng_jinja_test_find(struct jv name)
 {
@@ -164,6 +168,34 @@ static bool two_values(struct jinja_render_state *r, enum test test, struct jv v
     }
 }
 
+/* Filters of Jinja2 that this engine lacks. */
+static bool is_lacking_filter(struct jv name)
+{
+    static const char *const lacking[] = {"center",   "filesizeformat", "forceescape", "groupby",
+                                          "pprint",   "random",         "slice",       "striptags",
+                                          "truncate", "urlencode",      "urlize",      "wordcount",
+                                          "wordwrap", "xmlattr"};
+    for (size_t i = 0; i < sizeof lacking / sizeof lacking[0]; i++) {
+        if (jv_is(name, lacking[i], strlen(lacking[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether Jinja2 has a filter or test of that name. */
+static bool is_name_of(struct jinja_render_state *r, enum test test, struct jv v)
+{
+    if (v.type == J_LIST || v.type == J_DICT || v.type == J_VIEW) {
+        eng_jinja_fail(r->m, "a %s cannot be a name", eng_jinja_type_name(v));
+    }
+    if (v.type != J_STR) {
+        return false;
+    }
+    return test == T_FILTER ? eng_jinja_filter_find(v) != 0 || is_lacking_filter(v)
+                            : eng_jinja_test_find(v) != T_NONE;
+}
+
 static bool one_value(struct jinja_render_state *r, enum test test, struct jv v)
 {
     switch (test) {
@@ -203,6 +235,9 @@ static bool one_value(struct jinja_render_state *r, enum test test, struct jv v)
     case T_UPPER:
         return eng_jinja_all_of(eng_jinja_str(r->m, v),
                                 test == T_LOWER ? JCLASS_LOWER : JCLASS_UPPER);
+    case T_FILTER:
+    case T_TEST:
+        return is_name_of(r, test, v);
     default:
         return is_string(v) && (v.flags & JS_MARKUP) != 0;
     }
@@ -244,8 +279,7 @@ unsigned eng_jinja_function_find(struct jv name)
 
 bool eng_jinja_is_unsupported_name(struct jv name)
 {
-    static const char *const unsupported[] = {"lipsum", "cycler", "joiner", "self",
-                                              "super",  "caller", "kwargs", "varargs"};
+    static const char *const unsupported[] = {"lipsum", "cycler", "joiner", "self", "super"};
     for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++) {
         if (jv_is(name, unsupported[i], strlen(unsupported[i]))) {
             return true;
@@ -279,17 +313,36 @@ static struct jv call_range(struct jmem *m, const struct jinja_arguments *a)
     return v;
 }
 
+/* What dict() takes: another dict, or pairs. */
+static void add_pairs(struct jmem *m, struct jv made, struct jv from)
+{
+    if (from.type == J_DICT) {
+        for (size_t i = 0; i < from.as.dict->count && eng_jinja_step(m); i++) {
+            eng_jinja_set(m, made, from.as.dict->keys[i], from.as.dict->values[i]);
+        }
+        return;
+    }
+    const struct jlist *const pairs = eng_jinja_items_of(m, from);
+    for (size_t i = 0; i < pairs->count && eng_jinja_step(m); i++) {
+        const struct jlist *const pair = eng_jinja_items_of(m, pairs->items[i]);
+        if (m->failed || pair->count != 2) {
+            eng_jinja_fail(m, "a mapping or pairs are expected");
+            return;
+        }
+        eng_jinja_set(m, made, pair->items[0], pair->items[1]);
+    }
+}
+
 /* namespace(...) and dict(...): a dict to start with, and values by name. */
 static struct jv call_dict(struct jmem *m, const struct jinja_arguments *a, enum jinja_type type)
 {
     const struct jv made = eng_jinja_dict(m, a->name_count);
-    if (a->count > 1 || (a->count == 1 && a->items[0].type != J_DICT)) {
+    if (a->count > 1) {
         eng_jinja_fail(m, "a mapping and values by name are expected");
+    } else if (a->count == 1 && a->items[0].type == J_UNDEFINED) {
+        eng_jinja_fail_undefined(m, a->items[0]);
     } else if (a->count == 1) {
-        const struct jdict *const d = a->items[0].as.dict;
-        for (size_t i = 0; i < d->count && eng_jinja_step(m); i++) {
-            eng_jinja_set(m, made, d->keys[i], d->values[i]);
-        }
+        add_pairs(m, made, a->items[0]);
     }
     for (size_t i = 0; i < a->name_count; i++) {
         eng_jinja_set(m, made, a->names[i], a->values[i]);

@@ -99,6 +99,34 @@ Test(eng_jinja, names_have_the_scopes_of_jinja2)
     expect("{% for i in [1] %}{{ x }}|{% endfor %}{% set x = 2 %}{{ x }}", "|2");
 }
 
+Test(eng_jinja, unknown_filters_matter_where_they_are_called)
+{
+    expect("{% if not x %}{{ x | shout }}{% elif x is defined %}a{% else %}{{ x is loud }}{% endif %}",
+           "a");
+    expect("{{ x | shout if false else 'b' }}{{ 'trim' is filter }}{{ 'shout' is filter }}",
+           "bTrueFalse");
+}
+
+Test(eng_jinja, texts_are_split_as_python_splits_them)
+{
+    expect("{{ ' a b  c '.split(none, 1) }}{{ ' a b  c '.rsplit(none, 1) }}",
+           "['a', 'b  c '][' a b', 'c']");
+    expect("{{ '{a} {a} {b}'.format(a=1, b=x) }}", "1 1 it's");
+}
+
+Test(eng_jinja, macros_take_bodies_and_spread_arguments)
+{
+    expect("{% macro f(a) %}{{ a }}{{ varargs }}{{ kwargs }}{{ caller(2) if caller }}{% endmacro %}"
+           "{{ f(*[1, x], **{'k': 3}) }}{% call(n) f('b') %}{{ n }}{{ x }}{% endcall %}",
+           "1(\"it's\",){'k': 3}b(){}2it's");
+    expect("{% set a = 1 %}{% with a = a + 1, b = a %}{{ a }}{{ b }}{% endwith %}{{ a }}", "211");
+    refuse("{% macro f() %}{{ caller() }}{% endmacro %}{{ f() }}", "the caller is undefined");
+    refuse("{% call x %}{% endcall %}", "t:1:9: a call expected");
+    refuse("{{ dict(**{}, a=1) }}", "t:1:15: an argument behind those that must be the last");
+    refuse("{{ dict(a=1, **{'a': 2}) }}", "an argument by no name or twice by one");
+    refuse("{{ range(*5) }}", "a int cannot be iterated over");
+}
+
 Test(eng_jinja, text_counts_in_code_points)
 {
     expect("{{ '\xF0\x9F\x98\x80\xC3\xA9' | length }} {{ '\xC3\xA9z'[::-1] }} {{ 'abc'[-2:] }}",
@@ -112,6 +140,8 @@ Test(eng_jinja, errors_name_line_and_column)
     refuse("a\n {{ 1 + }}", "t:2:9: an expression expected, not '}}'");
     refuse("{% if x %}\n{{ x | shout }}{% endif %}", "t:2:8: there is no filter 'shout'");
     refuse("{{ x is loud }}", "t:1:9: there is no test 'loud'");
+    refuse("{% if false %}{% for c in x %}{{ c | shout }}{% endfor %}{% endif %}",
+           "t:1:38: there is no filter 'shout'");
     refuse("{% include 'a' %}", "t:1:4: there is no statement 'include'");
     refuse("{{ a.b }}", "t:1:6: a is undefined");
     refuse("\n\n{{ [1].append(2) }}", "t:3:8: append is undefined");
@@ -178,6 +208,9 @@ Test(eng_jinja, answers_are_marked_inside_macros_and_captures_too)
                  "", "answer b;answer B;");
     expect_marks("{% set y %}<{% generation %}b{% endgeneration %}>{% endset %}a{{ y }}{{ y[1:] }}",
                  "", "answer b;answer b;");
+    expect_marks("{% macro f() %}<{{ caller() }}>{% endmacro %}{% call f() %}a{% generation %}b"
+                 "{% endgeneration %}{% endcall %}",
+                 "", "answer b;");
     expect_marks("{% for i in [1, 2] %}{% generation %}{{ i }}{% endgeneration %}{% endfor %}", "",
                  "answer 1;answer 2;");
 }
