@@ -228,6 +228,23 @@ static struct jv messages_value(eng_template *t, const struct chat *chat, size_t
     return list;
 }
 
+static void set_special_tokens(struct eng_jinja_renderer *r, const struct eng_template_file *file)
+{
+    for (size_t i = 0; i < ENG_SPECIAL_COUNT; i++) {
+        if (file->tokens[i] != NULL) {
+            eng_jinja_variable(r, eng_special_names[i],
+                               jv_str(file->tokens[i], strlen(file->tokens[i]), 0));
+        }
+    }
+    if (file->more_count > 0) {
+        const struct jv list = eng_jinja_list(&r->mem, J_LIST, file->more_count);
+        for (size_t i = 0; i < file->more_count; i++) {
+            eng_jinja_append(&r->mem, list, jv_str(file->more[i], strlen(file->more[i]), 0));
+        }
+        eng_jinja_variable(r, "additional_special_tokens", list);
+    }
+}
+
 /* Renders the first `count` messages. */
 static enum eng_status render_part(eng_template *t, const struct chat *chat, size_t count,
                                    bool prompt, const struct jbuf **text, struct eng_error *error)
@@ -240,12 +257,7 @@ static enum eng_status render_part(eng_template *t, const struct chat *chat, siz
     eng_jinja_variable(r, "tools", json_value(&r->mem, "tools", tools));
     eng_jinja_variable(r, "documents", json_value(&r->mem, "documents", chat->extras->documents));
     eng_jinja_variable(r, "add_generation_prompt", jv_bool(prompt));
-    for (size_t i = 0; i < ENG_SPECIAL_COUNT; i++) {
-        if (t->file.tokens[i] != NULL) {
-            eng_jinja_variable(r, eng_special_names[i],
-                               jv_str(t->file.tokens[i], strlen(t->file.tokens[i]), 0));
-        }
-    }
+    set_special_tokens(r, &t->file);
     return eng_jinja_render(r, t->jinja, text, error);
 }
 

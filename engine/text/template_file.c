@@ -12,8 +12,8 @@
 
 enum { FILE_BYTES_MAX = 16 << 20, PATH_BYTES_MAX = 4096 };
 
-const char *const eng_special_names[ENG_SPECIAL_COUNT] = {"bos_token", "eos_token", "pad_token",
-                                                          "unk_token"};
+const char *const eng_special_names[ENG_SPECIAL_COUNT] = {
+    "bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token"};
 
 static bool ends_in(const char *name, size_t size, const char *ending)
 {
@@ -87,25 +87,56 @@ static enum eng_status refuse(const struct config *config, const char *key, cons
                     cause);
 }
 
-/* A special token is a text or an object with its text as content; null is none. */
+/* A special token is a text or an object with its text as content. */
+static enum eng_status take_token(const struct config *config, const char *key, const json_t *token,
+                                  char **out, struct eng_error *error)
+{
+    token = json_is_object(token) ? json_object_get(token, "content") : token;
+    if (!json_is_string(token)) {
+        return refuse(config, key, "is no text", error);
+    }
+    *out = strdup(json_string_value(token));
+    return *out == NULL ? eng_fail(error, ENG_EHOSTMEM, "%s: no memory", config->path) : ENG_OK;
+}
+
+/* additional_special_tokens: a list of them; an empty one is none, as in transformers. */
+static enum eng_status take_more_tokens(const struct config *config, struct eng_template_file *out,
+                                        struct eng_error *error)
+{
+    static const char key[] = "additional_special_tokens";
+    const json_t *const list = json_object_get(config->json, key);
+    const size_t count = json_array_size(list);
+    if (list != NULL && !json_is_null(list) && !json_is_array(list)) {
+        return refuse(config, key, "is no list", error);
+    }
+    if (count > 0 && (out->more = calloc(count, sizeof *out->more)) == NULL) {
+        return eng_fail(error, ENG_EHOSTMEM, "%s: no memory", config->path);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const enum eng_status status =
+            take_token(config, key, json_array_get(list, i), &out->more[i], error);
+        if (status != ENG_OK) {
+            return status;
+        }
+        out->more_count = i + 1;
+    }
+    return ENG_OK;
+}
+
 static enum eng_status take_tokens(const struct config *config, struct eng_template_file *out,
                                    struct eng_error *error)
 {
     for (size_t i = 0; i < ENG_SPECIAL_COUNT; i++) {
-        const json_t *token = json_object_get(config->json, eng_special_names[i]);
-        if (token == NULL || json_is_null(token)) {
-            continue;
-        }
-        token = json_is_object(token) ? json_object_get(token, "content") : token;
-        if (!json_is_string(token)) {
-            return refuse(config, eng_special_names[i], "is no text", error);
-        }
-        out->tokens[i] = strdup(json_string_value(token));
-        if (out->tokens[i] == NULL) {
-            return eng_fail(error, ENG_EHOSTMEM, "%s: no memory", config->path);
+        const json_t *const token = json_object_get(config->json, eng_special_names[i]);
+        const enum eng_status status =
+            token == NULL || json_is_null(token)
+                ? ENG_OK
+                : take_token(config, eng_special_names[i], token, &out->tokens[i], error);
+        if (status != ENG_OK) {
+            return status;
         }
     }
-    return ENG_OK;
+    return take_more_tokens(config, out, error);
 }
 
 /* The template called `name` among several, or the only one when name is NULL. */
@@ -205,5 +236,9 @@ void eng_template_file_fini(struct eng_template_file *file)
     for (size_t i = 0; i < ENG_SPECIAL_COUNT; i++) {
         free(file->tokens[i]);
     }
+    for (size_t i = 0; i < file->more_count; i++) {
+        free(file->more[i]);
+    }
+    free(file->more);
     *file = (struct eng_template_file){0};
 }

@@ -12,6 +12,9 @@ enum eng_special {
     ENG_SPECIAL_EOS,
     ENG_SPECIAL_PAD,
     ENG_SPECIAL_UNK,
+    ENG_SPECIAL_SEP,
+    ENG_SPECIAL_CLS,
+    ENG_SPECIAL_MASK,
     ENG_SPECIAL_COUNT
 };
 extern const char *const eng_special_names[ENG_SPECIAL_COUNT]; /* variables of templates */
@@ -20,6 +23,8 @@ struct eng_template_file {
     char *source;
     size_t size;
     char *tokens[ENG_SPECIAL_COUNT]; /* NULL: the configuration has none */
+    char **more;                     /* its additional_special_tokens; NULL: it has none */
+    size_t more_count;
 };
 
 /* Whether a template's name is that of a file: PATH.jinja, PATH.json or PATH.json#NAME. */

@@ -11,10 +11,13 @@ Exit codes: 0 done, 1 bad data, template or command line, 74 input or output, 13
 import argparse
 import datetime
 import errno
+import functools
 import io
 import json
 import math
 import os
+import re
+import string
 import subprocess
 import sys
 import zlib
@@ -504,6 +507,42 @@ class Traced(str):
         return self._cased(str.title(self))
 
 
+class TracedSafe(Traced):
+    """A text that `safe` or `escape` made: what is added to it is escaped, as markupsafe does."""
+
+    ESCAPES = {"&": "&amp;", ">": "&gt;", "<": "&lt;", "'": "&#39;", '"': "&#34;"}
+    __slots__ = ()
+
+    @staticmethod
+    def escaped(text):
+        if hasattr(text, "__html__"):
+            return Traced.of(text)
+        return Traced.concat(Traced.of(TracedSafe.ESCAPES[c], c.tags * len(TracedSafe.ESCAPES[c]))
+                             if c in TracedSafe.ESCAPES else c for c in Traced.of(text))
+
+    @staticmethod
+    def made(text):
+        safe = TracedSafe(text)
+        safe.tags = Traced.of(text).tags
+        return safe
+
+    def __str__(self):
+        return Traced.of(str.__str__(self), self.tags)
+
+    def __html__(self):
+        return self
+
+    def __add__(self, other):
+        if not isinstance(other, str):
+            return NotImplemented
+        return TracedSafe.made(Traced.concat((self, TracedSafe.escaped(other))))
+
+    def __radd__(self, other):
+        if not isinstance(other, str):
+            return NotImplemented
+        return TracedSafe.made(Traced.concat((TracedSafe.escaped(other), self)))
+
+
 def _quoted(value, write):
     """What `write` makes of a text; of one with content, all of it is content."""
     text = write(str.__str__(value) if isinstance(value, str) else value)
@@ -532,6 +571,42 @@ def _traced_item(value):
 
 def _text(value):
     return _traced_repr(value) if isinstance(value, (list, tuple, dict)) else str(value)
+
+
+def _traced_format(text, *args, **kwargs):
+    """str.format with fields like {}, {0} and {name}; the trainer refuses others too."""
+    parts, at, taken = [], 0, 0
+    for literal, field, spec, conversion in string.Formatter().parse(str.__str__(text)):
+        for c in literal:
+            parts.append(text[at])
+            at += 2 if c in "{}" else 1
+        if field is None:
+            continue
+        if spec or conversion or (field and taken and field.isdigit()):
+            raise ValueError(f"a format with {{{field}}} like this is not supported")
+        at += len(field) + 2
+        if field.isdigit():
+            taken = None
+        parts.append(_text(args[taken] if not field else
+                           args[int(field)] if field.isdigit() else kwargs[field]))
+        taken = taken if field else taken + 1
+    return Traced.concat(parts)
+
+
+def _traced_percent(text, values):
+    """The operator %: a text for each %s keeps its tags."""
+    values = list(values) if isinstance(values, tuple) else [values]
+    parts, at = [], 0
+    for found in re.finditer(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?[a-zA-Z])", str.__str__(text)):
+        parts.append(text[at:found.start()])
+        at = found.end()
+        if found.group() == "%%":
+            parts.append("%")
+        elif found.group() == "%s":
+            parts.append(_text(values.pop(0)))
+        else:
+            parts.append(found.group() % (values.pop(0),))
+    return Traced.concat((*parts, text[at:]))
 
 
 def _tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
@@ -605,16 +680,35 @@ class TracingEnvironment(PlainEnvironment):
     """The same for texts that know where they come from."""
 
     concat = staticmethod(Traced.concat)
+    intercepted_binops = frozenset(("%",))
 
     def __init__(self):
         super().__init__(finalize=_text)
         inherited = self.filters
         self.filters = {
             **inherited, "tojson": _traced_tojson,
-            "safe": lambda v: _text(v), "string": lambda v: _text(v),
+            **{name: self._cased(inherited[name])
+               for name in ("upper", "lower", "capitalize", "title")},
+            "trim": lambda v, chars=None: Traced.of(_text(v)).strip(chars),
+            "format": lambda v, *a, **k: self.call_binop(None, "%", _text(v), k or a),
+            "escape": self._escape, "e": self._escape,
+            "safe": lambda v: TracedSafe.made(_text(v)), "string": lambda v: _text(v),
             "replace": lambda s, old, new, count=-1: Traced.of(_text(s)).replace(
                 str(old), str(new), -1 if count is None else count),
             "indent": self._indent, "join": self._join(inherited["join"])}
+
+    @staticmethod
+    def _cased(original):
+        return lambda v: Traced.of(_text(v))._cased(original(str.__str__(_text(v))))
+
+    @staticmethod
+    def _escape(v):
+        return TracedSafe.made(TracedSafe.escaped(v if isinstance(v, str) else _text(v)))
+
+    def call_binop(self, context, operator, left, right):
+        if isinstance(left, str):
+            return _traced_percent(Traced.of(left), right)
+        return super().call_binop(context, operator, left, right)
 
     @staticmethod
     def _indent(s, width=4, first=False, blank=False):
@@ -633,6 +727,8 @@ class TracingEnvironment(PlainEnvironment):
         return join
 
     def getattr(self, obj, attribute):
+        if attribute == "format" and isinstance(obj, str):
+            return functools.partial(_traced_format, Traced.of(obj))
         return super().getattr(Traced.of(obj) if type(obj) is str else obj, attribute)
 
 
@@ -818,7 +914,8 @@ def load_tokenizer(path):
         raise StageError(f"{path}: {e}") from None
 
 
-SPECIAL_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
+SPECIAL_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token",
+                  "mask_token")
 
 
 class Config:
@@ -850,9 +947,19 @@ class Config:
         for name in SPECIAL_TOKENS:
             token = self.value.get(name)
             if token is not None:
-                token = token.get("content") if isinstance(token, dict) else token
-                found[name] = self.text(name, token, "is no text")
+                found[name] = self.token(name, token)
+        more = self.value.get("additional_special_tokens")
+        if more is not None and not isinstance(more, list):
+            self.refuse("additional_special_tokens", "is no list")
+        if more:
+            found["additional_special_tokens"] = [self.token("additional_special_tokens", token)
+                                                  for token in more]
         return found
+
+    def token(self, name, token):
+        """The text of one special token."""
+        return self.text(name, token.get("content") if isinstance(token, dict) else token,
+                         "is no text")
 
     def template(self, name):
         """The source called `name`, or the only or default one when that is empty."""

@@ -44,6 +44,8 @@ PY
 # ---- tools, think blocks, skips for every reason ----
 data() { echo "s#train: .*#train: [$corpus/data/$1]#"; }
 same tools 16 -e 's/template: .*/template: tool_turns/' -e 's/context: .*/context: 256/' -e "$(data formats/tools.jsonl)"
+sed '/"documents"/d' "$corpus/data/formats/tools.jsonl" >"$work/models/tools.jsonl"
+same wrapped_turns 8 -e 's/template: .*/template: wrapped_turns/' -e 's/context: .*/context: 256/' -e "s#train: .*#train: [$work/models/tools.jsonl]#"
 same reasoning 16 -e 's/context: .*/context: 128/' -e "$(data reasoning.jsonl)"
 cat >"$work/models/forgets.jinja" <<'JINJA'
 {% for m in messages %}<|im_start|>{{ m.role }}
@@ -67,9 +69,10 @@ models, templates = sys.argv[1:]
 one = ("{{ bos_token }}{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' }}{% if m.role == 'assistant' %}"
        "{% generation %}{{ m.content | trim + eos_token }}{% endgeneration %}{% else %}{{ m.content | trim + eos_token }}"
        "{% endif %}{{ '\n' }}{% endfor %}")
-two = ("{% for m in messages %}{{ m.role | upper }}: {{ m.content }}{{ pad_token if pad_token is defined else '' }}\n"
+two = ("{{ sep_token ~ additional_special_tokens[1] }}{% for m in messages %}{{ m.role | upper }}: {{ m.content }}{{ pad_token if pad_token is defined else '' }}\n"
        "{% endfor %}{% if add_generation_prompt %}ASSISTANT: {% endif %}")
-tokens = {"bos_token": {"content": "<|endoftext|>", "lstrip": False}, "eos_token": "<|im_end|>", "pad_token": None}
+tokens = {"bos_token": {"content": "<|endoftext|>", "lstrip": False}, "eos_token": "<|im_end|>", "pad_token": None, "sep_token": "|",
+          "additional_special_tokens": ["<|a|>", {"content": "|"}]}
 with open(f"{models}/tokenizer_config.json", "w", encoding="utf-8") as file:
     json.dump({**tokens, "chat_template": one}, file, indent=1)
 with open(f"{models}/several.json", "w", encoding="utf-8") as file:

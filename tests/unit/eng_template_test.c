@@ -93,6 +93,16 @@ Test(eng_template, a_configuration_brings_the_template_and_its_tokens)
     expect(".json", config, "#other", "o|o,|");
     expect(".json", config, "#third", ": no chat_template called third");
     expect(".json", "{\"bos_token\": 1, \"chat_template\": \"x\"}", "", ":1: bos_token is no text");
+    expect(".json",
+           "{\"cls_token\": \"<c>\", \"additional_special_tokens\": [\"<x>\", {\"content\": "
+           "\"<y>\"}], "
+           "\"chat_template\": \"{% generation %}{{ cls_token ~ additional_special_tokens[1] ~ "
+           "additional_special_tokens | length }}{% endgeneration %}\"}",
+           "", "<c><y>2|<c><y>2,|");
+    expect(".json", "{\"additional_special_tokens\": \"a\", \"chat_template\": \"x\"}", "",
+           ":1: additional_special_tokens is no list");
+    expect(".json", "{\"additional_special_tokens\": [\"a\", 1], \"chat_template\": \"x\"}", "",
+           ":1: additional_special_tokens is no text");
     expect(".json", "{\"x\": 1,\n\"chat_template\": 1}", "",
            ":2: chat_template is neither a text nor a list of templates");
     expect(".json", "{\"chat_template\": [\n\"a\"]}", "",
