@@ -379,32 +379,45 @@ bool eng_jinja_all_of(struct jv s, enum jinja_class which)
 }
 
 /* markupsafe.escape of a text; a Markup stays as it is. */
+/* How markupsafe writes a character, NULL when as it is. */
+static const char *escape_of(char c)
+{
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&#34;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
 struct jv eng_jinja_escaped(struct jmem *m, struct jv s)
 {
     if (s.flags & JS_MARKUP) {
         return s;
     }
     struct jbuf *const b = eng_jinja_open(m);
-    size_t plain = 0;
-    for (size_t at = 0; at <= s.size && !m->failed; at++) {
-        const char c = at < s.size ? s.as.s[at] : '\0';
-        const char *const text = at == s.size ? ""
-                                 : c == '&'   ? "&amp;"
-                                 : c == '<'   ? "&lt;"
-                                 : c == '>'   ? "&gt;"
-                                 : c == '"'   ? "&#34;"
-                                 : c == '\''  ? "&#39;"
-                                              : NULL;
-        if (text == NULL) {
-            continue;
+    uint32_t *const places =
+        s.flags & JS_MIXED ? eng_jinja_array(m, (size_t)s.size + 1, sizeof *places) : NULL;
+    for (size_t at = 0; at < s.size && eng_jinja_step(m); at++) {
+        const char *const text = escape_of(s.as.s[at]);
+        if (places != NULL) {
+            places[at] = (uint32_t)b->size;
         }
-        eng_jinja_put_str(m, b, eng_jinja_part(m, s, plain, at));
-        const size_t start = b->size;
-        eng_jinja_put(m, b, text, strlen(text));
-        if (s.flags & (JS_CONTENT | JS_MIXED)) {
-            eng_jinja_mark(m, b, start, JMARK_CONTENT);
-        }
-        plain = at + 1;
+        eng_jinja_put(m, b, text == NULL ? s.as.s + at : text, text == NULL ? 1 : strlen(text));
+    }
+    if (s.flags & JS_CONTENT) {
+        eng_jinja_mark(m, b, 0, JMARK_CONTENT);
+    } else if (places != NULL && !m->failed) {
+        places[s.size] = (uint32_t)b->size;
+        move_marks(m, b, s, places);
     }
     struct jv result = eng_jinja_close(m);
     result.flags |= JS_MARKUP;

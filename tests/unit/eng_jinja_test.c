@@ -101,8 +101,9 @@ Test(eng_jinja, names_have_the_scopes_of_jinja2)
 
 Test(eng_jinja, unknown_filters_matter_where_they_are_called)
 {
-    expect("{% if not x %}{{ x | shout }}{% elif x is defined %}a{% else %}{{ x is loud }}{% endif %}",
-           "a");
+    expect(
+        "{% if not x %}{{ x | shout }}{% elif x is defined %}a{% else %}{{ x is loud }}{% endif %}",
+        "a");
     expect("{{ x | shout if false else 'b' }}{{ 'trim' is filter }}{{ 'shout' is filter }}",
            "bTrueFalse");
 }
@@ -225,4 +226,9 @@ Test(eng_jinja, content_stays_marked_through_texts_made_of_it)
     expect_marks("{{ {'k': x} | tojson }}", "a\"b", "\"a\\\"b\";");
     expect_marks("{{ 'a.b'.replace('.', x) }}", "zz", "zz;");
     expect_marks("{{ x | trim | upper }}", " ab ", "AB;");
+    expect_marks("{{ ('<' ~ x ~ '>') | e }}", "a&b", "a&amp;b;");
+    expect_marks(
+        "{% macro f() %}<{% generation %}'b'{% endgeneration %}>{% endmacro %}{{ f() | e }}", "",
+        "answer &#39;b&#39;;");
+    expect_marks("{{ '{}<{n}>'.format(x, n=x) }}{{ '%s%s' % (x, 1) }}", "ab", "ab;ab;ab;");
 }

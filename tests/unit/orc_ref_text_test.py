@@ -340,7 +340,11 @@ class Rendering(unittest.TestCase):
                 ("[x, 1]|string", ".'ab\u00e9'...."), ("{'k': x}|tojson", '......"ab\u00e9".'),
                 ("'-'.join([x, x])", "ab\u00e9.ab\u00e9"), ("x ~ 1 ~ x|safe", "ab\u00e9.ab\u00e9"),
                 ("(x ~ '\n' ~ x)|indent(1)", "ab\u00e9..ab\u00e9"), ("x.strip('a')", "b\u00e9"),
-                ("'<' if 'b' in x else x", ".")):
+                ("'<' if 'b' in x else x", "."),
+                ("'{}<{n}{{'.format(x, n=1)", "ab\u00e9..."), ("'{1}{0}'.format(x, 2)", ".ab\u00e9"),
+                ("'%s|%d%%' % (x, 2)", "ab\u00e9..."), ("'%sr'|format(x)", "ab\u00e9."),
+                ("[x]|upper", ".'AB\u00c9'."), ("x|title", "Ab\u00e9"), ("('<' ~ x)|e", "....ab\u00e9"),
+                ("'<'|safe + '>' + x", ".....ab\u00e9"), ("('&' ~ x) + ''|safe", ".....ab\u00e9")):
             template = "{% generation %}{% set x = messages[0].content %}{{ " + expression + " }}{% endgeneration %}"
             rendered = stage.Renderer(template).render(conversation("ab\u00e9", "d"))
             shown = "".join(c if known else "." for c, known in zip(rendered.text, rendered.from_content))
