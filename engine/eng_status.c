@@ -4,6 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Names and texts of files stand in messages: no control character of theirs reaches a terminal. */
+static void one_line(char *text)
+{
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        *text = c < 0x20 || c == 0x7F ? ' ' : *text;
+    }
+}
+
 enum eng_status eng_fail(struct eng_error *error, enum eng_status status, const char *format, ...)
 {
     if (error != NULL) {
@@ -11,6 +20,7 @@ enum eng_status eng_fail(struct eng_error *error, enum eng_status status, const 
         va_start(args, format);
         vsnprintf(error->text, sizeof error->text, format, args);
         va_end(args);
+        one_line(error->text);
     }
     return status;
 }

@@ -23,7 +23,8 @@ static enum eng_status open_file(struct eng_data_files *out, struct eng_data_fil
 {
     struct stat info;
     struct eng_unpacked content;
-    const int descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+    /* A pipe without a writer would be waited for; on regular files O_NONBLOCK does nothing. */
+    const int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0 || fstat(descriptor, &info) != 0) {
         const enum eng_status status =
             eng_fail(error, ENG_EIO, "%s: %s", file->path, strerror(errno));

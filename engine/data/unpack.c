@@ -13,7 +13,7 @@
 
 #include "fault.h"
 
-enum { CHUNK = 1 << 17, MAGIC_BYTES = 4 };
+enum { CHUNK = 1 << 17, MAGIC_BYTES = 4, GZIP_RESERVED = 0xE0 };
 
 static const unsigned char gzip_magic[] = {0x1F, 0x8B};
 static const unsigned char zstd_magic[] = {0x28, 0xB5, 0x2F, 0xFD};
@@ -74,17 +74,38 @@ static const char *gzip_cause(int result)
     }
 }
 
-/* Inflates until the input at hand is used up or a member ends; then *open is false. */
-static enum eng_status inflate_some(struct unpacker *u, struct inflate_state *state, bool *open)
+/* Where in a member the reader is. */
+enum gzip_place { GZIP_BETWEEN, GZIP_HEADER, GZIP_BODY };
+
+/* Reads on in a member's header, from its beginning or from where the input ended before. */
+static enum eng_status read_header(struct unpacker *u, struct inflate_state *state,
+                                   struct isal_gzip_header *header, enum gzip_place *place)
 {
-    if (!*open) {
+    if (*place == GZIP_BETWEEN) {
         if (state->next_in[0] != gzip_magic[0]) {
             return damaged(u, state->avail_in, gzip_cause(ISAL_INVALID_WRAPPER));
         }
         isal_inflate_reset(state);
-        state->crc_flag = ISAL_GZIP;
-        *open = true;
+        isal_gzip_header_init(header);
+        state->crc_flag = ISAL_GZIP_NO_HDR_VER; /* with the trailer, without the header */
+        state->avail_out = CHUNK;
+        *place = GZIP_HEADER;
     }
+    const int result = isal_read_gzip_header(state, header);
+    if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT) {
+        return damaged(u, state->avail_in, gzip_cause(result));
+    }
+    if (result == ISAL_DECOMP_OK && (header->flags & GZIP_RESERVED) != 0) {
+        return damaged(u, state->avail_in, "gzip: a reserved flag is set");
+    }
+    *place = result == ISAL_DECOMP_OK ? GZIP_BODY : GZIP_HEADER;
+    return ENG_OK;
+}
+
+/* Inflates until the input at hand is used up or a member ends. */
+static enum eng_status inflate_some(struct unpacker *u, struct inflate_state *state,
+                                    enum gzip_place *place)
+{
     state->next_out = u->out;
     state->avail_out = CHUNK;
     const int result = isal_inflate(state);
@@ -93,7 +114,7 @@ static enum eng_status inflate_some(struct unpacker *u, struct inflate_state *st
     }
     if (state->block_state == ISAL_BLOCK_FINISH) {
         u->members++;
-        *open = false;
+        *place = GZIP_BETWEEN;
     }
     return write_all(u, CHUNK - state->avail_out);
 }
@@ -101,8 +122,9 @@ static enum eng_status inflate_some(struct unpacker *u, struct inflate_state *st
 static enum eng_status unpack_gzip(struct unpacker *u)
 {
     struct inflate_state *const state = malloc(sizeof *state);
+    struct isal_gzip_header header;
+    enum gzip_place place = GZIP_BETWEEN;
     enum eng_status status = ENG_OK;
-    bool open = false;
     size_t size = 1;
     if (state == NULL) {
         return eng_fail(u->error, ENG_EHOSTMEM, "%s: no memory to unpack it", u->path);
@@ -111,7 +133,7 @@ static enum eng_status unpack_gzip(struct unpacker *u)
     state->avail_out = CHUNK;
     while (status == ENG_OK && FAULT(unpack_members, true)) {
         /* Without input the state may still hold output back, when the buffer was full. */
-        if (state->avail_in == 0 && (state->avail_out > 0 || !open)) {
+        if (state->avail_in == 0 && (state->avail_out > 0 || place == GZIP_BETWEEN)) {
             status = read_some(u, &size);
             state->next_in = u->in;
             state->avail_in = (uint32_t)size;
@@ -119,9 +141,10 @@ static enum eng_status unpack_gzip(struct unpacker *u)
         if (status != ENG_OK || size == 0) {
             break;
         }
-        status = inflate_some(u, state, &open);
+        status = place == GZIP_BODY ? inflate_some(u, state, &place)
+                                    : read_header(u, state, &header, &place);
     }
-    if (status == ENG_OK && open) {
+    if (status == ENG_OK && place != GZIP_BETWEEN) {
         status = damaged(u, 0, "gzip: the file is cut off");
     }
     free(state);

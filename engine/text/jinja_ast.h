@@ -151,7 +151,7 @@ struct eng_jinja {
     bool has_generation, trims;
 };
 
-enum { JINJA_NESTING_MAX = 120, JINJA_ARGUMENTS_MAX = 24 };
+enum { JINJA_NESTING_MAX = 120, JINJA_TREE_MAX = 1000, JINJA_ARGUMENTS_MAX = 24 };
 
 /* A source being parsed. */
 struct jparser {

@@ -250,11 +250,15 @@ struct jv eng_jinja_filtered(struct jinja_render_state *r, const struct jnode *f
                              struct jv value)
 {
     struct evaluated e;
+    if (!eng_jinja_enter_level(r)) {
+        return failed();
+    }
     if (filters->a != NULL) {
         value = eng_jinja_filtered(r, filters->a, value);
     }
     eval_arguments(r, filters, &e);
     at(r, filters);
+    eng_jinja_leave_level(r);
     return eng_jinja_filter_call(r, filters->id, value, &e.arguments);
 }
 
@@ -335,13 +339,10 @@ static struct jv eval_choice(struct jinja_render_state *r, const struct jnode *n
     return node->c == NULL ? jv_undefined("a choice without else") : eng_jinja_eval(r, node->c);
 }
 
-struct jv eng_jinja_eval(struct jinja_render_state *r, const struct jnode *node)
+/* What has operands. */
+static struct jv eval_operation(struct jinja_render_state *r, const struct jnode *node)
 {
     switch ((enum jnode_kind)node->kind) {
-    case JN_CONST:
-        return node->value;
-    case JN_NAME:
-        return eval_name(r, node);
     case JN_LIST:
     case JN_TUPLE:
         return eval_list(r, node);
@@ -387,6 +388,22 @@ struct jv eng_jinja_eval(struct jinja_render_state *r, const struct jnode *node)
     default:
         return eval_choice(r, node);
     }
+}
+
+struct jv eng_jinja_eval(struct jinja_render_state *r, const struct jnode *node)
+{
+    if (node->kind == JN_CONST) {
+        return node->value;
+    }
+    if (node->kind == JN_NAME) {
+        return eval_name(r, node);
+    }
+    if (!eng_jinja_enter_level(r)) {
+        return failed();
+    }
+    const struct jv v = eval_operation(r, node);
+    eng_jinja_leave_level(r);
+    return v;
 }
 
 /* ---- output */

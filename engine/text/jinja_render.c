@@ -221,9 +221,13 @@ static void run_statement(struct jinja_render_state *r, const struct jnode *node
 
 void eng_jinja_run(struct jinja_render_state *r, struct jnode *const *nodes, size_t count)
 {
+    if (!eng_jinja_enter_level(r)) {
+        return;
+    }
     for (size_t i = 0; i < count && r->signal == JSIGNAL_NONE && eng_jinja_step(r->m); i++) {
         run_statement(r, nodes[i]);
     }
+    eng_jinja_leave_level(r);
 }
 
 /* ---- macros */
@@ -311,7 +315,7 @@ void eng_jinja_run_macro(struct jinja_render_state *r, const struct jmacro *macr
                          const struct jinja_arguments *arguments)
 {
     const struct jnode *const node = macro->node;
-    if (r->depth >= JINJA_CALLS_MAX) {
+    if (r->calls >= JINJA_CALLS_MAX) {
         eng_jinja_fail(r->m, "macros call each other more than %d deep", JINJA_CALLS_MAX);
         return;
     }
@@ -323,12 +327,12 @@ void eng_jinja_run_macro(struct jinja_render_state *r, const struct jmacro *macr
         return;
     }
     memset(mine->slots, 0, ((size_t)node->slots + 1) * sizeof *mine->slots);
-    r->depth++;
+    r->calls++;
     r->activation = mine;
     enter_frame(r, &node->frame);
     bind_parameters(r, node, arguments);
     fill_defaults(r, node);
     eng_jinja_run(r, node->items, node->count);
     r->activation = outer;
-    r->depth--;
+    r->calls--;
 }

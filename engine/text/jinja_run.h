@@ -24,13 +24,29 @@ struct jinja_render_state {
     struct jactivation *activation;
     struct jbuf *out;
     struct jv *globals;
-    unsigned depth; /* of macro calls and expressions */
+    unsigned calls;  /* of macros in each other */
+    unsigned levels; /* bodies and expressions in each other, through all calls */
     enum jsignal signal;
     int64_t clock; /* seconds since 1970 that strftime_now sees */
 };
 
-/* Macro calls in each other; Python's own limit is near. */
-enum { JINJA_CALLS_MAX = 150 };
+/* Python's own limit of calls is near; levels bound what a render needs of the stack. */
+enum { JINJA_CALLS_MAX = 150, JINJA_LEVELS_MAX = 2000 };
+
+/* False, with an error, when there are too many levels; else leave when done. */
+static inline bool eng_jinja_enter_level(struct jinja_render_state *r)
+{
+    if (r->levels == JINJA_LEVELS_MAX) {
+        eng_jinja_fail(r->m, "nested more than %d deep", JINJA_LEVELS_MAX);
+        return false;
+    }
+    r->levels++;
+    return true;
+}
+static inline void eng_jinja_leave_level(struct jinja_render_state *r)
+{
+    r->levels--;
+}
 
 /* jinja_render */
 /* Runs a macro; what it writes goes to r->out. */

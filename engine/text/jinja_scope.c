@@ -181,7 +181,7 @@ static void look_at_expression(struct jparser *p, struct scope *s, const struct 
 }
 
 /* Names that statements of this frame read and set; bodies of other frames are left out. */
-static void look_at(struct jparser *p, struct scope *s, const struct jnode *node)
+static void look_into(struct jparser *p, struct scope *s, const struct jnode *node)
 {
     switch (node->kind) {
     case JN_NAME:
@@ -225,6 +225,22 @@ static void look_at(struct jparser *p, struct scope *s, const struct jnode *node
     default:
         look_at_expression(p, s, node);
     }
+}
+
+/* The first to walk down: a long chain of operators is as deep as nested ones. */
+static void look_at(struct jparser *p, struct scope *s, const struct jnode *node)
+{
+    if (p->mem->failed) {
+        return;
+    }
+    if (p->depth == JINJA_TREE_MAX) {
+        eng_jinja_error_at(p, node->line, node->column, "more than %d operations in each other",
+                           JINJA_TREE_MAX);
+        return;
+    }
+    p->depth++;
+    look_into(p, s, node);
+    p->depth--;
 }
 
 static void declare_targets(struct jparser *p, struct scope *s, const struct jnode *target)

@@ -382,7 +382,7 @@ static struct jv call_strftime(struct jmem *m, const struct jinja_arguments *a, 
         if (f.as.s[i] == '%' && (next == 'z' || next == 'Z')) {
             i++; /* a time without a zone writes nothing for it */
         } else if (f.as.s[i] == '%' && (next == 'f' || next == 's' || next == '\0')) {
-            eng_jinja_fail(m, "'%%%c' of strftime_now is not supported", next);
+            eng_jinja_fail(m, "'%%%.1s' of strftime_now is not supported", &next);
             return jv_undefined("");
         } else {
             format[n++] = f.as.s[i];

@@ -59,7 +59,9 @@ static enum eng_status open_config(struct config *config, const char *path, stru
     if (status != ENG_OK) {
         return status;
     }
-    config->json = json_loadb(config->bytes, config->size, JSON_REJECT_DUPLICATES, &cause);
+    /* Whole numbers may be of any size: transformers writes 10^30 for "no limit". */
+    config->json = json_loadb(config->bytes, config->size,
+                              JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &cause);
     if (config->json == NULL) {
         return eng_fail(error, ENG_EINPUT, "%s:%d: not JSON: %s", path, cause.line, cause.text);
     }

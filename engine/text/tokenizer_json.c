@@ -62,20 +62,31 @@ static enum eng_status put(const struct reader *reader, const char *where, int64
                : eng_tokenizer_json_fail(reader, status, "%s: %.200s", where, cause.text);
 }
 
-static int64_t largest_id(const struct reader *reader, const json_t *added)
+/* How many ids there are, one above the largest, which is refused where it is too large. */
+static enum eng_status count_ids(const struct reader *reader, const json_t *added, size_t *count)
 {
-    int64_t last = -1;
+    enum { SHOWN = 60 };
+    struct file_token last = {{"", 0}, -1};
     size_t index;
     json_t *item;
     for (size_t i = 0; i < reader->token_count; i++) {
-        last = reader->tokens[i].id > last ? reader->tokens[i].id : last;
+        last = reader->tokens[i].id > last.id ? reader->tokens[i] : last;
     }
     json_array_foreach(added, index, item)
     {
+        const json_t *const text = json_object_get(item, "content");
         const json_int_t id = json_integer_value(json_object_get(item, "id")); /* 0: no number */
-        last = id > last ? id : last;
+        if (id > last.id) {
+            last = (struct file_token){{json_string_value(text), json_string_length(text)}, id};
+        }
     }
-    return last;
+    if (last.id >= ENG_VOCAB_IDS_MAX) {
+        const size_t shown = last.text.size < SHOWN ? last.text.size : SHOWN;
+        return READER_FAIL(reader, "token '%.*s' has id %lld, above the largest, %d", (int)shown,
+                           last.text.bytes, (long long)last.id, ENG_VOCAB_IDS_MAX - 1);
+    }
+    *count = (size_t)(last.id + 1);
+    return ENG_OK;
 }
 
 /* The ids of model.vocab; added tokens may repeat some of them. */
@@ -83,9 +94,12 @@ static enum eng_status read_vocab(struct reader *reader, const json_t *added)
 {
     char bytes[TEXT_BYTES_MAX];
     struct eng_error cause = {""};
-    const int64_t last = largest_id(reader, added);
-    const size_t size = last < 0 ? 0 : last > INT32_MAX ? INT32_MAX : (size_t)last + 1;
-    enum eng_status status = eng_vocab_init(&reader->parts->vocab, size, &cause);
+    size_t size = 0;
+    enum eng_status status = count_ids(reader, added, &size);
+    if (status != ENG_OK) {
+        return status;
+    }
+    status = eng_vocab_init(&reader->parts->vocab, size, &cause);
     status = status == ENG_OK ? eng_vocab_init(&reader->names, size, &cause) : status;
     for (size_t i = 0; status == ENG_OK && i < reader->token_count; i++) {
         const struct file_token token = reader->tokens[i];
@@ -108,7 +122,9 @@ static const struct {
     unsigned flag;
 } added_flags[] = {{"lstrip", ENG_CONTROL_TAKES_LEFT},
                    {"rstrip", ENG_CONTROL_TAKES_RIGHT},
-                   {"single_word", ENG_CONTROL_ALONE}};
+                   {"single_word", ENG_CONTROL_ALONE},
+                   {"special", 0},
+                   {"normalized", 0}};
 
 static unsigned flags_of(const json_t *item)
 {
@@ -127,7 +143,7 @@ static enum eng_status check_added(const struct reader *reader, const json_t *it
     }
     for (size_t i = 0; i < sizeof added_flags / sizeof added_flags[0]; i++) {
         const json_t *const flag = json_object_get(item, added_flags[i].key);
-        if (!is_off(flag) && !json_is_true(flag)) {
+        if (!is_absent(flag) && !json_is_boolean(flag)) {
             return READER_FAIL(reader, "added token '%.60s': %s is neither true nor false", text,
                                added_flags[i].key);
         }

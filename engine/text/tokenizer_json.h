@@ -65,6 +65,6 @@ static inline bool is_absent(const json_t *value)
 static inline bool is_off(const json_t *value)
 {
     return is_absent(value) || json_is_false(value) ||
-           (json_is_number(value) && !(json_number_value(value) > 0.0)) ||
+           (json_is_number(value) && json_number_value(value) == 0.0) ||
            (json_is_string(value) && json_string_length(value) == 0);
 }

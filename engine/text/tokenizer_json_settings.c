@@ -35,6 +35,18 @@ static enum eng_status check_keys(const struct reader *reader, json_t *object, c
     return ENG_OK;
 }
 
+/* A member that is true or false, and `absent` where it is not there or null. */
+static enum eng_status read_flag(const struct reader *reader, const json_t *object,
+                                 const char *where, const char *key, bool absent, bool *out)
+{
+    const json_t *const value = json_object_get(object, key);
+    if (!is_absent(value) && !json_is_boolean(value)) {
+        return READER_FAIL(reader, "%s%s is neither true nor false", where, key);
+    }
+    *out = is_absent(value) ? absent : json_is_true(value);
+    return ENG_OK;
+}
+
 /* Options that would change ids are refused by name rather than ignored. */
 static enum eng_status check_model(const struct reader *reader)
 {
@@ -49,8 +61,15 @@ static enum eng_status check_model(const struct reader *reader)
             return READER_FAIL(reader, "model.%s is not supported", unwanted[i]);
         }
     }
-    reader->parts->characters = json_is_true(json_object_get(reader->model, "byte_fallback"));
-    reader->parts->whole_pieces = json_is_true(json_object_get(reader->model, "ignore_merges"));
+    enum eng_status status = read_flag(reader, reader->model, "model.", "byte_fallback", false,
+                                       &reader->parts->characters);
+    if (status == ENG_OK) {
+        status = read_flag(reader, reader->model, "model.", "ignore_merges", false,
+                           &reader->parts->whole_pieces);
+    }
+    if (status != ENG_OK) {
+        return status;
+    }
     return check_keys(reader, reader->model, "model.",
                       "type dropout unk_token continuing_subword_prefix end_of_word_suffix "
                       "fuse_unk byte_fallback ignore_merges vocab merges ");
@@ -110,7 +129,8 @@ static enum eng_status read_normal_step(const struct reader *reader, const json_
     } else if (has_type(step, "Replace")) {
         const json_t *const pattern = json_object_get(step, "pattern");
         made.kind = ENG_NORMAL_REPLACE;
-        good = take_text(json_object_get(pattern, "String"), made.from) && made.from[0] != '\0' &&
+        good = json_object_size(pattern) == 1 &&
+               take_text(json_object_get(pattern, "String"), made.from) && made.from[0] != '\0' &&
                take_text(json_object_get(step, "content"), made.with);
     }
     if (!good) {
@@ -173,10 +193,17 @@ static bool find_pattern(const char *regex, enum eng_split *out)
 
 static enum eng_status read_split(const struct reader *reader, const json_t *split)
 {
-    const char *const regex =
-        json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
+    const json_t *const pattern = json_object_get(split, "pattern");
+    const char *const regex = json_object_size(pattern) == 1
+                                  ? json_string_value(json_object_get(pattern, "Regex"))
+                                  : NULL;
     const char *const behavior = json_string_value(json_object_get(split, "behavior"));
-    const bool inverted = json_is_true(json_object_get(split, "invert"));
+    bool inverted = false;
+    const enum eng_status status =
+        read_flag(reader, split, "pre_tokenizer.", "invert", false, &inverted);
+    if (status != ENG_OK) {
+        return status;
+    }
     if (behavior == NULL || strcmp(behavior, inverted ? "Removed" : "Isolated") != 0) {
         return READER_FAIL(reader, "pre_tokenizer: Split must be Isolated, or inverted Removed");
     }
@@ -196,11 +223,20 @@ static enum eng_status check_byte_level(const struct reader *reader, const json_
                            "ByteLevel",
                            type_of(split));
     }
-    if (!is_off(json_object_get(split, "add_prefix_space"))) {
+    bool has_prefix = false;
+    bool has_regex = true;
+    enum eng_status status =
+        read_flag(reader, split, "pre_tokenizer.", "add_prefix_space", false, &has_prefix);
+    if (status == ENG_OK) {
+        status = read_flag(reader, split, "pre_tokenizer.", "use_regex", true, &has_regex);
+    }
+    if (status != ENG_OK) {
+        return status;
+    }
+    if (has_prefix) {
         return READER_FAIL(reader, "pre_tokenizer.add_prefix_space is not supported");
     }
-    const json_t *const regex = json_object_get(split, "use_regex");
-    if ((regex == NULL || json_is_true(regex)) != wants_regex) {
+    if (has_regex != wants_regex) {
         return READER_FAIL(reader, "pre_tokenizer.use_regex must %sbe false",
                            wants_regex ? "not " : "");
     }

@@ -25,10 +25,14 @@ static const char *script_path(void)
     return other != NULL && other[0] != '\0' ? other : ORC_REF_TEXT_STAGE;
 }
 
+/* The stage reads it once more, and something else than a file may have no end. */
 static enum orc_ref_status add_file(uint64_t *key, const char *path, struct orc_ref_error *error)
 {
     char *file = NULL;
     size_t bytes = 0;
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return orc_ref_fail(error, ORC_REF_IO, "%s: not a regular file", path);
     const enum orc_ref_status status = orc_ref_file_read(path, &file, &bytes, error);
     if (status != ORC_REF_OK)
         return status;

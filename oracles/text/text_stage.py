@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 bad data, template or command line, 74 input or output, 13
 """
 
 import argparse
+import contextlib
 import datetime
 import errno
 import functools
@@ -17,6 +18,8 @@ import json
 import math
 import os
 import re
+import resource
+import signal
 import string
 import subprocess
 import sys
@@ -27,11 +30,15 @@ from jinja2.exceptions import TemplateRuntimeError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from text_tokenizer import StageError, from_json, from_ranks
+from text_tokenizer import StageError, expect, from_json, from_ranks, read_file
 
 EXIT_BAD, EXIT_IO, EXIT_INTERRUPTED = 1, 74, 130
 
-NESTING_MAX = 64
+NESTING_MAX, KEYS_MAX, ID_BYTES_MAX, LINE_BYTES_MAX = 64, 4096, 127, 1 << 26
+TEMPLATE_BYTES_MAX = 16 << 20
+
+# What one call of a template may take: seconds of this process, bytes beyond those it has, bits of a product.
+CALL_SECONDS, CALL_BYTES, PRODUCT_BITS_MAX = 20, 1 << 30, 4096
 
 # What strftime_now sees: 2024-01-01 00:00:00.
 CLOCK = datetime.datetime(2024, 1, 1)
@@ -56,6 +63,11 @@ def _unique_object(pairs):
     return seen
 
 
+def _small_object(pairs):
+    expect(len(pairs) <= KEYS_MAX, f"more than {KEYS_MAX} keys in an object")
+    return _unique_object(pairs)
+
+
 def _refuse_constant(text):
     raise StageError(f"{text} is not JSON")
 
@@ -66,8 +78,8 @@ def _integer(text):
     return value if -2**63 <= value < 2**63 else math.inf
 
 
-def _check_tree(value):
-    """Refuses lone surrogates anywhere and values nested deeper than RECIPE.md allows."""
+def _check_tree(value, with_nul):
+    """Refuses lone surrogates anywhere, U+0000 unless with_nul, and values nested deeper than RECIPE.md allows."""
     level, depth = [value], 1
     while level:
         inner = []
@@ -75,6 +87,7 @@ def _check_tree(value):
             if isinstance(item, str):
                 if any(0xD800 <= ord(c) <= 0xDFFF for c in item):
                     raise StageError("lone surrogate escape")
+                expect(with_nul or "\0" not in item, "a text holds U+0000")
             elif isinstance(item, (dict, list)):
                 if depth > NESTING_MAX:
                     raise StageError(f"nested deeper than {NESTING_MAX} levels")
@@ -84,7 +97,7 @@ def _check_tree(value):
         level, depth = inner, depth + 1
 
 
-def parse_json(data):
+def parse_json(data, is_record=False):
     """One strict JSON value (RFC 8259) from bytes: UTF-8, no repeated key, no lone surrogate."""
     try:
         text = data.decode("utf-8")
@@ -93,13 +106,13 @@ def parse_json(data):
     if text.startswith("\ufeff"):
         raise StageError("byte order mark")
     try:
-        value = json.loads(text, object_pairs_hook=_unique_object,
+        value = json.loads(text, object_pairs_hook=_small_object if is_record else _unique_object,
                            parse_constant=_refuse_constant, parse_int=_integer)
     except json.JSONDecodeError as e:
         raise StageError(f"not JSON: {e.msg} at character {e.pos + 1}") from None
     except RecursionError:
         raise StageError("nested too deeply") from None
-    _check_tree(value)
+    _check_tree(value, with_nul=is_record)
     return value
 
 
@@ -275,39 +288,44 @@ def check_beside(record, form):
 
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+UNZIP_BYTES = 1 << 14
 
 
 def unzip(data):
     """The content of all members of a gzip file."""
-    parts = []
-    while data:
-        if not data.startswith(GZIP):
-            raise StageError("something behind a gzip member")
+    parts, at = [], 0
+    while at < len(data):
+        expect(data.startswith(GZIP, at), "something behind a gzip member")
         member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-        try:
-            parts.append(member.decompress(data))
-        except zlib.error as e:
-            raise StageError(f"gzip: {e}") from None
-        if not member.eof:
-            raise StageError("the gzip file is cut off")
-        data = member.unused_data
+        # In small pieces: what is left of one behind a member is a copy.
+        while not member.eof:
+            piece = data[at:at + UNZIP_BYTES]
+            expect(piece, "the gzip file is cut off")
+            try:
+                parts.append(member.decompress(piece))
+            except zlib.error as e:
+                raise StageError(f"gzip: {e}") from None
+            at += len(piece) - len(member.unused_data)
     return b"".join(parts)
 
 
-def unzstd(data):
+def unzstd(path):
     """The content of all frames of a zstd file, by the program zstd."""
-    done = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
-        raise StageError(f"zstd: {said}")
-    return done.stdout
+    def run(options):
+        done = subprocess.run(["zstd", options, "--", path], capture_output=True, check=False)
+        said = [*done.stderr.decode("utf-8", "replace").splitlines(), f"exit code {done.returncode}"]
+        expect(done.returncode == 0, f"zstd: {said[0].strip()}")
+        return done.stdout
+
+    content = run("-dcq")
+    run("-lq")  # unpacking goes on into other formats behind a frame, listing does not
+    return content
 
 
 def read_content(path):
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_file(path)
     try:
-        return unzip(data) if data.startswith(GZIP) else unzstd(data) if data.startswith(
+        return unzip(data) if data.startswith(GZIP) else unzstd(path) if data.startswith(
             ZSTD) else data
     except StageError as e:
         raise StageError(f"{path}: {e}") from None
@@ -341,14 +359,15 @@ def read_records(paths, form="messages"):
         for number, line in read_lines(path):
             total += 1
             try:
-                record = parse_json(line)
+                expect(len(line) <= LINE_BYTES_MAX, f"a line longer than {LINE_BYTES_MAX} bytes")
+                record = parse_json(line, is_record=True)
                 messages = check_messages(record, form)
                 beside = check_beside(record, form)
                 record_id = record.get("id", f"line:{total}")
                 if not isinstance(record_id, str):
                     raise StageError("\"id\" is not a string")
-                if "\0" in record_id:
-                    raise StageError("\"id\" holds U+0000")
+                expect("\0" not in record_id, "\"id\" holds U+0000")
+                expect(len(record_id.encode()) <= ID_BYTES_MAX, f"\"id\" is longer than {ID_BYTES_MAX} bytes")
             except StageError as e:
                 raise StageError(f"{path}:{number}: {e}") from None
             yield Record(file, path, number, record_id, messages, beside)
@@ -639,6 +658,32 @@ def _traced_tojson(x, ensure_ascii=False, indent=None, separators=None, sort_key
     return Traced.concat(joined)
 
 
+@contextlib.contextmanager
+def _bounded(doing):
+    """Whatever fails in a template's own code, without an end of time or memory too, is a fault of the template."""
+    def late(*_):
+        raise TimeoutError(f"more than {CALL_SECONDS} seconds")
+
+    with open("/proc/self/statm", encoding="ascii") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    most = [used + CALL_BYTES, *(limit for limit in before if limit != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_AS, (min(most), before[1]))
+    handler = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CALL_SECONDS)
+    try:
+        yield
+    except (StageError, TemplateError):
+        raise
+    except Exception as e:  # it runs as Python, so it can raise anything
+        cause = " ".join(str(e).splitlines()) or "no more is known"
+        raise StageError(f"{doing}: {type(e).__name__}: {cause}") from None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
 def _raise_exception(message):
     raise TemplateRuntimeError(str(message))
 
@@ -668,12 +713,22 @@ class GenerationTracker(Extension):
 class PlainEnvironment(ImmutableSandboxedEnvironment):
     """What transformers sets up, with the clock of RECIPE.md."""
 
+    intercepted_binops = frozenset(("*", "**"))
+
     def __init__(self, **options):
         super().__init__(trim_blocks=True, lstrip_blocks=True,
                          extensions=[GenerationTracker, loopcontrols], **options)
         self.filters["tojson"] = _tojson
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = CLOCK.strftime
+
+    def call_binop(self, context, operator, left, right):
+        """Refuses numbers so large that making them cannot be interrupted."""
+        if isinstance(left, int) and isinstance(right, int):
+            times = right if operator == "**" else 1
+            if left.bit_length() * max(times, 1) + right.bit_length() > PRODUCT_BITS_MAX:
+                raise OverflowError("a number beyond all use")
+        return super().call_binop(context, operator, left, right)
 
 
 class TracingEnvironment(PlainEnvironment):
@@ -781,12 +836,10 @@ class Renderer:
 
     def _call(self, template, messages, beside, prompt):
         # Every call gets its own copy of the messages: a template cannot pass notes to the next.
-        try:
+        with _bounded("the template fails"):
             return template.render(
                 messages=[dict(m) for m in messages], **beside,
                 add_generation_prompt=prompt, **self.variables)
-        except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as e:
-            raise StageError(f"the template fails: {type(e).__name__}: {e}") from None
 
     def _answers(self, messages, beside, text):
         """Answers of a template without generation blocks, by the prefix rule of RECIPE.md."""
@@ -817,6 +870,7 @@ class Renderer:
             for m in messages], {k: _as_content(v) for k, v in beside.items()}, False)
         if traced != plain:
             raise StageError("the origin of a text is lost in the template")
+        expect(not any("\ud800" <= c <= "\udfff" for c in plain), "the template writes a lone surrogate")
         tags = Traced.of(traced).tags
         if not self.has_generation:
             return Rendered(plain, [t & 1 for t in tags], self._answers(messages, beside, plain))
@@ -906,8 +960,7 @@ def encode_record(renderer, tokenizer, mask, record, prefix=False):
 def load_tokenizer(path):
     if path.endswith(".tiktoken"):
         return from_ranks(path)
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_file(path)
     try:
         return from_json(parse_json(data))
     except StageError as e:
@@ -923,8 +976,7 @@ class Config:
 
     def __init__(self, path):
         self.path = path
-        with open(path, "rb") as file:
-            self.data = file.read()
+        self.data = read_file(path)
         try:
             self.value = parse_json(self.data)
         except StageError as e:
@@ -937,7 +989,7 @@ class Config:
         raise StageError(f"{self.path}:{line}: {key} {cause}")
 
     def text(self, key, value, cause):
-        if not isinstance(value, str) or "\0" in value:
+        if not isinstance(value, str):
             self.refuse(key, cause)
         return value
 
@@ -962,11 +1014,11 @@ class Config:
                          "is no text")
 
     def template(self, name):
-        """The source called `name`, or the only or default one when that is empty."""
+        """The source called `name`, or the only or default one when that is None."""
         key = "chat_template"
         given = self.value.get(key)
-        if isinstance(given, str) and not name:
-            return self.text(key, given, "holds U+0000")
+        if isinstance(given, str) and name is None:
+            return given
         if isinstance(given, list):
             wrong = "holds something that is no template with a name"
             for item in given:
@@ -975,23 +1027,23 @@ class Config:
                 for part in ("name", "template"):
                     self.text(key, item.get(part), wrong)
             sources = {item["name"]: item["template"] for item in given}
-            if (name or "default") in sources:
-                return sources[name or "default"]
+            if (wanted := "default" if name is None else name) in sources:
+                return sources[wanted]
         elif key in self.value and not isinstance(given, str):
             self.refuse(key, "is neither a text nor a list of templates")
-        raise StageError(f"{self.path}: no {key} called {name or 'default'}")
+        raise StageError(f"{self.path}: no {key} called {'default' if name is None else name}")
 
 
 def read_template(name):
     """The file, source and variables of PATH.jinja, PATH.json or PATH.json#NAME."""
     path, mark, variant = name.rpartition("#")
     if not (mark and path.endswith(".json") and "/" not in variant):
-        path, variant = name, ""
+        path, variant = name, None
     if path.endswith(".json"):
         config = Config(path)
         return f"{path}: chat_template", config.template(variant), config.tokens()
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_file(path)
+    expect(len(data) <= TEMPLATE_BYTES_MAX, f"{path}: more than {TEMPLATE_BYTES_MAX} bytes")
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -1003,7 +1055,8 @@ def read_template(name):
 def load_template(name):
     place, source, variables = read_template(name)
     try:
-        return Renderer(source, variables)
+        with _bounded(f"{place}: it cannot be compiled"):
+            return Renderer(source, variables)
     except TemplateError as e:
         raise StageError(f"{place}:{getattr(e, 'lineno', 1)}: {e}") from None
 
@@ -1053,7 +1106,7 @@ def main(arguments):
     try:
         run(options)
     except StageError as e:
-        print(f"text_stage: {e}", file=sys.stderr)
+        print("text_stage:", " ".join(str(e).splitlines()), file=sys.stderr)
         return EXIT_BAD
     except OSError as e:
         print(f"text_stage: {e.filename or options.out}: {e.strerror}", file=sys.stderr)

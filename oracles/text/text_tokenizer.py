@@ -6,9 +6,11 @@ documents of the two file formats. It must not know conversations, templates or 
 
 import base64
 import binascii
+import errno
 import json
 import os
 import re
+import stat
 import struct
 import sys
 import unicodedata
@@ -17,6 +19,7 @@ import regex
 
 IDS_MAX = 1 << 22
 TOKEN_BYTES_MAX = 512  # of a file of ranks
+TEXT_BYTES_MAX, HALF_BYTES_MAX, STEP_BYTES_MAX = 65535, 1024, 15  # of a tokenizer.json: tokens, halves of merges, normalizers
 
 # \s of the regex module is the Unicode property White_Space, as RECIPE.md asks (a test checks it).
 _FORMS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -48,6 +51,14 @@ class StageError(Exception):
 def expect(condition, cause):
     if not condition:
         raise StageError(cause)
+
+
+def read_file(path):
+    """The bytes of a regular file; of nothing else, which may have no end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def byte_characters():
@@ -289,13 +300,22 @@ class Tokenizer:
 # ------------------------------------------------------------------------------ tokenizer.json
 
 def is_id(number):
-    return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < IDS_MAX \
-        and number == int(number)
+    return type(number) is int and 0 <= number < IDS_MAX
 
 
 def _only_keys(value, where, keys):
     for key in value:
         expect(key in keys, f"{where}{key} is not supported")
+
+
+def _flag(owner, where, key, absent=False):
+    value = owner.get(key)
+    expect(value is None or isinstance(value, bool), f"{where}{key} is neither true nor false")
+    return absent if value is None else value
+
+
+def _is_short(text):
+    return isinstance(text, str) and len(text.encode()) <= STEP_BYTES_MAX
 
 
 def _kind(value):
@@ -309,11 +329,11 @@ def _json_ids(vocab, mapped):
     ids = {}
     for token, number in vocab.items():
         expect(is_id(number), f"model.vocab: token {token!r} has no id")
-        expect(token != "", "model.vocab: an empty token")
+        expect(0 < len(token.encode()) <= TEXT_BYTES_MAX, f"model.vocab: token {number} is empty or too long")
         if not mapped:
-            ids[token.encode()] = int(number)
+            ids[token.encode()] = number
         elif all(c in byte_of for c in token):
-            ids[bytes(byte_of[c] for c in token)] = int(number)
+            ids[bytes(byte_of[c] for c in token)] = number
     expect(len(set(vocab.values())) == len(vocab), "two tokens of model.vocab share an id")
     return ids
 
@@ -324,7 +344,8 @@ def _json_merges(merges, ids, mapped):
     ranks = {}
     for rank, item in enumerate(merges):
         pair = item.split(" ") if isinstance(item, str) else item
-        expect(isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, str) and p for p in pair),
+        expect(isinstance(pair, list) and len(pair) == 2 and all(
+            isinstance(p, str) and 0 < len(p.encode()) <= HALF_BYTES_MAX for p in pair),
                f"model.merges: entry {rank} is not a pair")
         expect(not mapped or all(c in byte_of for p in pair for c in p),
                f"model.merges: entry {rank} is not made of bytes")
@@ -346,12 +367,12 @@ def _json_steps(normalizer, tokenizer):
     elif kind == "NFC":
         tokenizer.composes = True
         tokenizer.steps.append(compose)
-    elif kind == "Prepend" and isinstance(normalizer.get("prepend"), str):
+    elif kind == "Prepend" and _is_short(normalizer.get("prepend")):
         what = normalizer["prepend"]
         tokenizer.steps.append(lambda text, origins: prepend(text, origins, what))
     elif kind == "Replace" and isinstance(normalizer.get("pattern"), dict) \
             and list(normalizer["pattern"]) == ["String"] and normalizer["pattern"]["String"] \
-            and isinstance(normalizer.get("content"), str):
+            and _is_short(normalizer["pattern"]["String"]) and _is_short(normalizer.get("content")):
         old, new = normalizer["pattern"]["String"], normalizer["content"]
         tokenizer.steps.append(lambda text, origins: replace(text, origins, old, new))
     else:
@@ -363,8 +384,8 @@ def _json_pieces(pre, normalizer, characters):
     """The compiled split pattern, or None."""
     if characters:
         last = normalizer
-        while _kind(last) == "Sequence":
-            last = last["normalizers"][-1]
+        if _kind(last) == "Sequence":
+            last = (last["normalizers"] or [None])[-1]
         idle = _kind(pre) == "Split" and _kind(last) == "Replace" and pre.get("pattern") == last.get("pattern") \
             and last["pattern"]["String"] not in last["content"]
         expect(pre is None or idle, "this pre_tokenizer with byte_fallback is not supported")
@@ -375,33 +396,36 @@ def _json_pieces(pre, normalizer, characters):
         expect(isinstance(steps, list) and len(steps) == 2 and _kind(steps[0]) == "Split",
                "pre_tokenizer: a Sequence must be Split and ByteLevel")
         split, pre = steps
-        found = split.get("pattern", {}).get("Regex") if isinstance(split.get("pattern"), dict) else None
-        expect(split.get("behavior") == ("Removed" if split.get("invert") is True else "Isolated"),
+        found = split.get("pattern")
+        found = found["Regex"] if isinstance(found, dict) and list(found) == ["Regex"] else None
+        expect(split.get("behavior") == ("Removed" if _flag(split, "pre_tokenizer.", "invert") else "Isolated"),
                "pre_tokenizer: Split must be Isolated, or inverted Removed")
         expect(found in PATTERNS.values(), f"pre_tokenizer: the pattern {found!r} is not supported")
         pattern, wants_regex = found, False
     expect(_kind(pre) == "ByteLevel", "pre_tokenizer is not ByteLevel")
-    expect(not pre.get("add_prefix_space"), "pre_tokenizer.add_prefix_space is not supported")
-    expect(pre.get("use_regex", True) is wants_regex, "pre_tokenizer.use_regex is not as it must be")
+    expect(not _flag(pre, "pre_tokenizer.", "add_prefix_space"), "pre_tokenizer.add_prefix_space is not supported")
+    expect(_flag(pre, "pre_tokenizer.", "use_regex", True) is wants_regex,
+           "pre_tokenizer.use_regex is not as it must be")
     return regex.compile(pattern)
 
 
 def _json_added(added, vocab, tokenizer):
     expect(isinstance(added, list), "added_tokens is not a list")
-    taken = {int(number): token for token, number in vocab.items()}
+    taken = {number: token for token, number in vocab.items()}
     for token in added:
         expect(isinstance(token, dict), "an added token is not an object")
         text, number = token.get("content"), token.get("id")
         expect(isinstance(text, str) and text, "an added token has no content")
         expect(is_id(number), f"added token {text!r} has no id")
-        flags = {key for key in ("lstrip", "rstrip", "single_word") if token.get(key)}
-        expect(all(token[key] is True for key in flags), f"added token {text!r}: a flag is not true or false")
+        expect(len(text.encode()) <= TEXT_BYTES_MAX, "an added token is too long")
+        flags = {key for key in ("lstrip", "rstrip", "single_word", "special", "normalized")
+                 if _flag(token, f"added token {text!r}: ", key)}
         expect(text not in tokenizer.control and text not in tokenizer.added, f"added token {text!r} is a repetition")
-        expect(taken.get(int(number), text) == text, f"the id of added token {text!r} is taken")
+        expect(taken.get(number, text) == text, f"the id of added token {text!r} is taken")
         expect(vocab.get(text, number) == number, f"added token {text!r} has two ids")
-        taken[int(number)] = text
-        (tokenizer.control if token.get("special") is True else tokenizer.added)[text] = int(number)
-        tokenizer.flags[text] = flags | ({"normalized"} if token.get("normalized") is True else set())
+        taken[number] = text
+        (tokenizer.control if "special" in flags else tokenizer.added)[text] = number
+        tokenizer.flags[text] = flags - {"special"}
     return taken
 
 
@@ -424,7 +448,7 @@ def from_json(description):
         value = description.get(key)
         expect(value is None or _kind(value) in kinds, f"{key} of type {_kind(value)!r} is not supported")
     t = Tokenizer()
-    t.characters, t.whole = model.get("byte_fallback") is True, model.get("ignore_merges") is True
+    t.characters, t.whole = (_flag(model, "model.", key) for key in ("byte_fallback", "ignore_merges"))
     if description.get("normalizer") is not None:
         _json_steps(description["normalizer"], t)
     t.pieces = _json_pieces(description.get("pre_tokenizer"), description.get("normalizer"), t.characters)
@@ -433,7 +457,8 @@ def from_json(description):
         expect((b"<0x%02X>" % byte if t.characters else bytes([byte])) in t.ids,
                f"model.vocab has no token for byte 0x{byte:02x}")
     t.ranks = _json_merges(model.get("merges"), t.ids, not t.characters)
-    taken = _json_added(description.get("added_tokens") or [], model["vocab"], t)
+    added = description.get("added_tokens")
+    taken = _json_added([] if added is None else added, model["vocab"], t)
     return t._finish(taken)
 
 
@@ -473,14 +498,12 @@ def from_ranks(path):
     t = Tokenizer()
     t.by_bytes = t.whole = True
     t.pieces = regex.compile(PATTERNS[pattern])
-    with open(path, "rb") as file:
-        t.ranks = t.ids = read_rank_lines(path, file.read())
+    t.ranks = t.ids = read_rank_lines(path, read_file(path))
     for byte in range(256):
         expect(bytes([byte]) in t.ids, f"{path}: no token for byte 0x{byte:02x}")
     t.control = dict(control)
     if os.path.exists(f"{path}.special"):
-        with open(f"{path}.special", "rb") as file:
-            special = read_rank_lines(f"{path}.special", file.read())
+        special = read_rank_lines(f"{path}.special", read_file(f"{path}.special"))
         for text, number in special.items():
             try:
                 decoded = text.decode()

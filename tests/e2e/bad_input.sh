@@ -134,6 +134,7 @@ TABLE
 : >data/empty.jsonl
 cp data/roles.jsonl data/unreadable.jsonl
 chmod 000 data/unreadable.jsonl
+mkfifo data/pipe
 "${as_user[@]}" test -x "$train" || echo "not run: unreadable files, since $train is closed to other users"
 while IFS='|' read -r name code path words; do
     bad "train, data $name" "$code" "$path;$words" "${as_user[@]}" "${T[@]}" --recipe "$good" --data "$path"
@@ -142,6 +143,7 @@ while IFS='|' read -r name code path words; do
 done <<'TABLE'
 missing|74|data/none.jsonl|No such file
 folder|74|data|
+pipe|74|data/pipe|not a regular file
 unreadable|74|data/unreadable.jsonl|Permission denied
 empty|1|data/empty.jsonl|0 records
 TABLE
@@ -184,6 +186,8 @@ head -c $((size / 2)) data/whole.gz >data/cut.gz
 head -c $(($(stat -c %s data/whole.zst) / 2)) data/whole.zst >data/cut.zst
 { cat data/whole.zst; echo more; } >data/behind.zst
 { cat data/whole.gz; printf '{"messages":\n' | gzip -n; } >data/line.gz
+{ head -c 3 data/whole.gz; printf '\200'; tail -c +5 data/whole.gz; } >data/flag.gz
+cat data/whole.zst data/whole.gz >data/other.zst
 while IFS='|' read -r name words; do
     bad "train, data $name" 1 "data/$name;$words" "${T[@]}" --recipe "$good" --data "data/$name"
     bad "ref, data $name" 1 "data/$name" "${R[@]}" --recipe "$good" --data "data/$name"
@@ -196,6 +200,8 @@ damaged.gz|gzip
 cut.zst|cut off
 behind.zst|byte
 line.gz|data/line.gz:151;array
+flag.gz|reserved flag
+other.zst|byte
 TABLE
 bad 'train, no scratch folder' 74 'data/whole.gz;scratch;broken/none' env TMPDIR=broken/none "${T[@]}" --recipe "$good" --data data/whole.gz
 
@@ -276,6 +282,26 @@ cut_off|1|:|{"chat_template": "a"
 array|1|: not an object|["chat_template"]
 unknown|1|: chat_template:2|{"chat_template": "a\\n{{ x | shout }}"}
 TABLE
+# ---- templates that would not end, or need more stack than there is: NAME|WORDS|REPEATED|TIMES|IN FRONT|BEHIND ----
+while IFS='|' read -r name words repeated times front behind; do
+    { printf '%s' "$front"; yes "$repeated" | head -n "$times" | tr -d '\n'; printf '%s' "$behind"; } >"broken/$name.jinja"
+    file=$(recipe "path_$name" -e "s#template: .*#template: ../broken/$name.jinja#")
+    bad "train, template $name" 1 "broken/$name.jinja:1:;$words" "${T[@]}" --recipe "$file"
+    bad "ref, template $name" 1 "broken/$name.jinja" "${R[@]}" --recipe "$file"
+done <<'TABLE'
+sum|operations in each other| + 1|20000|{{ 1| }}
+brackets|nested|(|5000|{{ |
+TABLE
+while IFS='|' read -r name words text; do
+    printf '%s' "$text" >"broken/$name.jinja"
+    file=$(recipe "path_$name" -e "s#template: .*#template: ../broken/$name.jinja#")
+    bad "train, template $name" 1 "broken/$name.jinja:1:;$words" "${T[@]}" --recipe "$file"
+    bad "ref, template $name" 1 "data/short.jsonl:1" "${R[@]}" --recipe "$file"
+done <<'TABLE'
+calls|nested|{% macro f() %}{{ 0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + f()))))))) }}{% endmacro %}{{ f() }}
+length|writes more|{{ 'a' * 10 ** 10 }}
+number|64 bits|{{ 9 ** 9999999 }}
+TABLE
 # A misspelt path is an error that names the recipe's line.
 bad 'train, template path' 1 'recipes/path_none.yaml:18:;broken/none.json' "${T[@]}" --recipe recipes/path_none.yaml
 bad 'ref, template path' 1 'recipes/path_none.yaml:18:;broken/none.json' "${R[@]}" --recipe recipes/path_none.yaml
@@ -308,6 +334,17 @@ bad 'ref, vocabulary' 1 '2048;2047' "${R[@]}" --recipe "$other_vocab"
 pad=$(recipe pad -e 's/pad: .*/pad: "<none>"/')
 bad 'train, pad token' 1 '<none>' "${T[@]}" --recipe "$pad"
 bad 'ref, pad token' 1 '<none>' "${R[@]}" --recipe "$pad"
+while IFS='|' read -r name words edit; do
+    sed -e "$edit" "$corpus/tokenizers/clinical-2k.json" >"broken/tokenizer_$name.json"
+    cmp -s "$corpus/tokenizers/clinical-2k.json" "broken/tokenizer_$name.json" && fail "tokenizer $name: not changed"
+    file=$(recipe "tokenizer_$name" -e "s#tokenizer: .*#tokenizer: $work/broken/tokenizer_$name.json#")
+    bad "train, tokenizer $name" 1 "broken/tokenizer_$name.json;$words" "${T[@]}" --recipe "$file"
+    bad "ref, tokenizer $name" 1 "broken/tokenizer_$name.json" "${R[@]}" --recipe "$file"
+done <<'TABLE'
+large_id|token '~' has id 4194304|s/"~": *[0-9]*/"~": 4194304/
+flag|special is neither|s/"special": *true/"special": "true"/
+normalizer|'Lowercase'|s/"normalizer": *null/"normalizer": {"type": "Lowercase"}/
+TABLE
 head -c 3000 "$corpus/tokenizers/clinical-2k.json" >broken/tokenizer.json
 cut_tokenizer=$(recipe tokenizer -e "s#tokenizer: .*#tokenizer: $work/broken/tokenizer.json#")
 bad 'train, tokenizer cut' 1 'broken/tokenizer.json:' "${T[@]}" --recipe "$cut_tokenizer"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -169,10 +170,48 @@ Test(eng_data_files, damaged_files_are_refused_with_their_name_and_cause)
     struct bytes zeros = gzip(text("a\n"));
     zeros = append(zeros, (struct bytes){calloc(512, 1), 512});
     expect_damage(zeros, "something else than a member");
+    for (unsigned flag = 0x20; flag <= 0x80; flag *= 2) {
+        wrong = append(gzip(text("a\n")), gzip(text("b\n")));
+        wrong.at[wrong.size / 2 + 3] |= (char)flag;
+        expect_damage(wrong, "a reserved flag is set");
+    }
     wrong = zstd(text("some text that is packed"));
     wrong.at[wrong.size - 2] ^= 1;
     expect_damage(wrong, "checksum");
     expect_damage(append(zstd(text("a\n")), text("b\n")), "byte");
+}
+
+/* With a name longer than what is read at once, behind a member and in front of one. */
+Test(eng_data_files, a_header_of_a_member_may_have_any_length)
+{
+    enum { NAME = 300000, HEADER = 10, HAS_NAME = 8 };
+    const struct bytes plain = gzip(text("b\n"));
+    struct bytes named = {malloc(plain.size + NAME + 1), plain.size + NAME + 1};
+    memcpy(named.at, plain.at, HEADER);
+    named.at[3] |= HAS_NAME;
+    memset(named.at + HEADER, 'n', NAME);
+    named.at[HEADER + NAME] = '\0';
+    memcpy(named.at + HEADER + NAME + 1, plain.at + HEADER, plain.size - HEADER);
+    expect_lines(append(append(gzip(text("a\n")), named), gzip(text("c\n"))), "1:a|2:b|3:c|");
+    free(plain.at);
+}
+
+/* Nobody writes into the pipe. */
+Test(eng_data_files, a_pipe_is_refused_and_not_waited_for, .timeout = 10)
+{
+    char folder[] = "/tmp/eng_data_files_XXXXXX";
+    char path[64];
+    cr_assert_neq(mkdtemp(folder), NULL);
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    const char *const paths[] = {path};
+    struct eng_data_files files = {0};
+    struct eng_error error = {""};
+    cr_assert_eq(eng_data_files_open(&files, paths, NULL, 1, &error), ENG_EIO);
+    cr_assert_neq(strstr(error.text, "pipe: not a regular file"), NULL, "%s", error.text);
+    eng_data_files_close(&files);
+    unlink(path);
+    rmdir(folder);
 }
 
 /* Every beginning of a packed file but the whole ones is damaged. */

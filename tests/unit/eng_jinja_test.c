@@ -161,6 +161,41 @@ static uint64_t always_later(void)
     return now += 600;
 }
 
+/* `first`, then `count` times `link`, within `format`. */
+static void refuse_chain(const char *format, const char *first, const char *link, size_t count,
+                         const char *cause)
+{
+    char *const chain = malloc(strlen(first) + count * strlen(link) + 1);
+    char *const source = malloc(strlen(format) + strlen(first) + count * strlen(link) + 1);
+    char *end = stpcpy(chain, first);
+    for (size_t i = 0; i < count; i++) {
+        end = stpcpy(end, link);
+    }
+    sprintf(source, format, chain);
+    const struct outcome o = rendered(source, "it's");
+    cr_assert_eq(o.status, ENG_EINPUT, "%s%s%s...", first, link, link);
+    cr_assert_neq(strstr(o.error.text, cause), NULL, "%s%s...: %s", first, link, o.error.text);
+    free(chain);
+    free(source);
+}
+
+/* Long chains are trees as deep, and each level of one needs stack. */
+Test(eng_jinja, chains_of_operators_have_a_limit)
+{
+    static const char *const links[] = {" + 1", " * 1", " ** 1", " or 0", " and 1",      "|upper",
+                                        ".b",   "[0]",  "(1)",   " if 0", " ~ 1 * 1 - 1"};
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        refuse_chain("{{ %s }}", "x", links[i], 15000, "more than 1000 operations in each other");
+    }
+    refuse_chain("{%% filter %s %%}x{%% endfilter %%}", "upper", "|upper", 15000, "operations");
+    refuse_chain("{%% set y | %s %%}x{%% endset %%}", "upper", "|upper", 15000, "operations");
+    refuse_chain("{%% macro f() %%}{{ %s }}{%% endmacro %%}{{ f() }}", "f()", " * 1", 400,
+                 "nested more than 2000 deep");
+    refuse("{% macro f() %}{{ 0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + "
+           "(0 + (0 + (0 + (0 + (0 + (0 + f()))))))))))))))))))) }}{% endmacro %}{{ f() }}",
+           "nested more than 2000 deep");
+}
+
 Test(eng_jinja, every_resource_has_a_limit)
 {
     refuse("{% set r = range(200) | list %}"

@@ -111,6 +111,10 @@ Test(eng_template, a_configuration_brings_the_template_and_its_tokens)
            ": no chat_template called default");
     expect(".json", "{\"chat_template\": \"a\\n{{ x | shout }}\"}", "",
            ": chat_template:2:8: there is no filter 'shout'");
+    expect(".json",
+           "{\"model_max_length\": 1000000000000000019884624838656, \"chat_template\": "
+           "\"{% generation %}o{% endgeneration %}\"}",
+           "", "o|o,|");
     expect(".json", "{}", "", ": no chat_template");
     expect(".json", "{", "", ":1: not JSON: string or '}' expected near end of file");
 }
@@ -120,6 +124,9 @@ Test(eng_template, what_is_wrong_in_a_template_is_named_with_its_place)
     expect(".jinja", "a\n{{ x | shout }}", "", ":2:8: there is no filter 'shout'");
     expect(".jinja", "{{ raise_exception('no tools') }}", "",
            ":1:4: the template raises: no tools");
+    expect(".jinja", "{{ raise_exception('no\\n\\x1b[1mtools') }}", "",
+           ":1:4: the template raises: no  [1mtools");
+    expect(".jinja", "{{ strftime_now('%') }}", "", ":1:4: '%' of strftime_now is not supported");
     expect(".jinja", "{{ strftime_now('%Y') }}{% generation %}{% endgeneration %}", "", "2024|,|");
     struct eng_error error = {""};
     eng_template *t = NULL;

@@ -233,8 +233,12 @@ Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
     expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {}}}", "a vocabulary of 0 ids");
     expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": 0, \"b\": 0}}}",
                    "another token has too");
-    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": 9999999}}}",
-                   "a vocabulary of 10000000 ids");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"b\": 1, \"a\": 4194304, "
+                   "\"c\": 2}}}",
+                   "token 'a' has id 4194304, above the largest, 4194303");
+    expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 9223372036854775807, "
+                                      "\"content\": \"<x>\"}]",
+                           "token '<x>' has id 9223372036854775807, above the largest");
     expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"a\": -1, \"b\": 3}}}",
                    "'a' has id -1, which is out of range");
     expect_refused("{" BYTE_LEVEL ", \"model\": {\"vocab\": {\"b\": 1, \"a\": \"0\"}}}",
@@ -274,6 +278,20 @@ Test(eng_text_tokenizer, names_file_and_cause_of_what_it_refuses)
     expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
                                       "\"rstrip\": 1}]",
                            "rstrip");
+    expect_members_refused(BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"<x>\", "
+                                      "\"special\": \"true\"}]",
+                           "'<x>': special is neither true nor false");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"byte_fallback\": 1, \"vocab\": {\"a\": 0}}}",
+                   "model.byte_fallback is neither true nor false");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"ignore_merges\": \"\", \"vocab\": {\"a\": 0}}}",
+                   "model.ignore_merges is neither true nor false");
+    expect_members_refused("\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"use_regex\": 1}",
+                           "pre_tokenizer.use_regex is neither true nor false");
+    expect_members_refused("\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": "
+                           "\"a\", \"Regex\": \"b\"}, \"content\": \"c\"}",
+                           "'Replace'");
+    expect_refused("{" BYTE_LEVEL ", \"model\": {\"dropout\": -1, \"vocab\": {\"a\": 0}}}",
+                   "dropout");
     expect_members_refused(BYTE_LEVEL
                            ", \"normalizer\": {\"type\": \"NFC\"}, \"added_tokens\": ["
                            "{\"id\": 1, \"content\": \"\xC3\xA9\", \"normalized\": true}, "

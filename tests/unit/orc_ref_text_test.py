@@ -122,6 +122,10 @@ class Data(unittest.TestCase):
         self.refuse(self.GOOD[:-1] + ',"x":01}', "not JSON")
         self.refuse(self.GOOD[:-1] + ',"x":' + "[" * 100000 + "]" * 100000 + "}", "nested")
         self.refuse("[]", "not an object")
+        self.refuse(self.GOOD[:-1] + ',"id":"' + "x" * 128 + '"}', "longer than 127 bytes")
+        keys = ",".join(f'"k{i}":1' for i in range(4096))
+        self.assertEqual(len(self.records(self.GOOD[:-1] + ',"x":{' + keys + "}}")), 1)
+        self.refuse(self.GOOD[:-1] + "," + keys + "}", "more than 4096 keys")
 
     def test_legal_but_unusual_json(self):
         extra = ',"x":' + "1" * 6000 + ',"y":1e999,"z":[{}],"messages2":null}'
@@ -201,11 +205,19 @@ class Formats(unittest.TestCase):
         for damaged in (one[:-1], one + b"x", one + bytes(100), one[:-5] + b"xxxxx"):
             with self.assertRaises(stage.StageError):
                 stage.unzip(damaged)
-        packed = subprocess.run(["zstd", "-qc"], input=b"a\n", capture_output=True, check=True).stdout
-        self.assertEqual(stage.unzstd(packed + packed), b"a\na\n")
-        for damaged in (packed[:-1], packed + b"x"):
-            with self.assertRaises(stage.StageError):
-                stage.unzstd(damaged)
+        many = gzip.compress(b"a\n") * 30000  # in less than the square of their number
+        self.assertEqual(len(stage.unzip(many)), 60000)
+        packed, other = (subprocess.run(["zstd", "-qc", *options], input=b"a\n", capture_output=True, check=True).stdout
+                         for options in ([], ["--format=gzip"]))
+        skipped = b"\x50\x2a\x4d\x18\x02\0\0\0ab"
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "d.zst")
+            path.write_bytes(packed + skipped + packed)
+            self.assertEqual(stage.unzstd(str(path)), b"a\na\n")
+            for damaged in (packed[:-1], packed + b"x", packed + other):
+                path.write_bytes(damaged)
+                with self.assertRaises(stage.StageError):
+                    stage.unzstd(str(path))
 
     def test_a_prompt_that_is_no_prefix_is_told(self):
         messages = conversation("q", "a", "r", "b")
@@ -370,6 +382,33 @@ class Rendering(unittest.TestCase):
             with self.assertRaises(stage.TemplateError):
                 stage.Renderer(template).render(conversation("a", "b"))
 
+    def test_what_a_template_does_as_python_is_an_error_of_the_template(self):
+        for template, cause in (("{{ 9 ** 9999999 }}", "OverflowError"), ("{{ 'a' * 10 ** 10 }}", "MemoryError"),
+                                ("{{ [1] * 10 ** 12 }}", "MemoryError"), ("{{ 'a'.center(10 ** 11) }}", "MemoryError"),
+                                ("{{ '\\ud800' }}", "lone surrogate"), ("{{ cycler(1).next(1) }}", "TypeError")):
+            with self.assertRaisesRegex(stage.StageError, cause):
+                stage.Renderer(template).render(conversation("a", "b"))
+        self.assertEqual(stage.Renderer("{{ 2 ** 70 }}{{ 'ab' * 2 }}{% generation %}{% endgeneration %}").render(
+            conversation("a", "b")).text, f"{2 ** 70}abab")
+
+    def test_a_template_without_an_end_is_stopped(self):
+        kept, stage.CALL_SECONDS = stage.CALL_SECONDS, 1
+        try:
+            endless = "{% for i in range(99999) %}" * 4 + "{% endfor %}" * 4
+            with self.assertRaisesRegex(stage.StageError, "more than 1 seconds"):
+                stage.Renderer(endless).render(conversation("a", "b"))
+        finally:
+            stage.CALL_SECONDS = kept
+
+    def test_what_cannot_be_compiled_is_an_error_with_the_file(self):
+        for template in ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "{{ " + "1" * 5000 + " }}",
+                         "{% for a in [1] %}" * 30 + "{% endfor %}" * 30, "{{ 1" + " + 1" * 5000 + " }}"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "t.jinja")
+                path.write_text(template, encoding="utf-8")
+                with self.assertRaisesRegex(stage.StageError, "t.jinja: it cannot be compiled"):
+                    stage.load_template(str(path))
+
 
 class Tokens(unittest.TestCase):
     def test_white_space_is_the_unicode_property(self):
@@ -477,6 +516,19 @@ class Tokens(unittest.TestCase):
         refuse(lambda d: d.update(pre_tokenizer=None))
         refuse(lambda d: d.update(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}))
         refuse(lambda d: d["added_tokens"][0].update(lstrip="yes"))
+        refuse(lambda d: d["added_tokens"][0].update(special="true"))
+        refuse(lambda d: d["added_tokens"][0].update(lstrip=0))
+        refuse(lambda d: d["added_tokens"][0].update(id=300.0))
+        refuse(lambda d: d.update(added_tokens={}))
+        refuse(lambda d: d["model"].update(byte_fallback=1))
+        refuse(lambda d: d["model"]["vocab"].update({"x" * 65536: 1000}))
+        refuse(lambda d: d.update(version="a\0"))
+        refuse(lambda d: d.update(normalizer={"type": "Replace", "pattern": {"String": 3}, "content": "a"}))
+        refuse(lambda d: d.update(normalizer={"type": "Prepend", "prepend": "x" * 16}))
+        refuse(lambda d: d["pre_tokenizer"].update(use_regex=1))
+        refuse(lambda d: d.update(normalizer={"type": "Sequence", "normalizers": []}, pre_tokenizer={"type": "Split"}))
+        refuse(lambda d: (d["model"].update(byte_fallback=True), d.update(
+            normalizer={"type": "Sequence", "normalizers": []}, pre_tokenizer={"type": "Split"})))
         refuse(lambda d: d.update(normalizer={"type": "NFC"}, added_tokens=[
             {"id": 1000, "content": "\u00e9", "normalized": True}, {"id": 1001, "content": "e\u0301", "normalized": True}]))
         refuse(lambda d: d["added_tokens"][0].update(id=d["added_tokens"][1]["id"]))
@@ -567,6 +619,11 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(missing.returncode, 74)
             self.assertIn("none.jsonl", missing.stderr)
             self.assertEqual(self.run_stage(folder, Data.GOOD, out="no/o").returncode, 74)
+            os.mkfifo(pathlib.Path(folder, "pipe"))
+            for name in ("data", "template"):
+                pipe = self.run_stage(folder, Data.GOOD, **{name: "pipe"})
+                self.assertEqual(pipe.returncode, 74)
+                self.assertIn("pipe: not a regular file", pipe.stderr)
             self.assertEqual(self.run_stage(folder, Data.GOOD, mask="user").returncode, 1)
             bad = self.run_stage(folder, Data.GOOD, template="d.jsonl")
             self.assertEqual(bad.returncode, 0)  # a template without tags is plain text
