@@ -735,7 +735,7 @@ class TracingEnvironment(PlainEnvironment):
     """The same for texts that know where they come from."""
 
     concat = staticmethod(Traced.concat)
-    intercepted_binops = frozenset(("%",))
+    intercepted_binops = PlainEnvironment.intercepted_binops | {"%"}
 
     def __init__(self):
         super().__init__(finalize=_text)
