@@ -394,6 +394,9 @@ static enum orc_ref_status check_whole(const struct reader *r)
         return bad(r, 0, "data.weights", "are not as many as the training files");
     if (recipe->train.schedule_steps <= recipe->train.warmup)
         return bad(r, 0, "train:", "schedule_steps does not exceed warmup");
+    if (recipe->train.eval_every > 0 &&
+        (recipe->data.eval.count == 0 || recipe->train.eval_rows == 0))
+        return bad(r, 0, "train.eval_every", "needs data.eval files and eval_rows");
     if (!(recipe->train.beta1 < 1.0) || !(recipe->train.beta2 < 1.0))
         return bad(r, 0, "train:", "beta1 and beta2 must be less than 1");
     if ((double)recipe->train.rows * (double)model->context > SIZE_MAX_ALLOWED)

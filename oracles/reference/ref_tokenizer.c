@@ -1,5 +1,5 @@
-/* Size of the tokenizer's vocabulary and the pad token's id, from either kind of file. See
- * ref_text.h. Ids may have holes, which count as tokens. */
+/* Size of the tokenizer's vocabulary and the pad token's id, a control token's, from either kind of
+ * file. See ref_text.h. Ids may have holes, which count as tokens. */
 #include "ref_text.h"
 
 #include "ref_file.h"
@@ -26,12 +26,12 @@ static void see(struct search *search, bool is_pad, int32_t id)
     search->found = is_pad ? id : search->found;
 }
 
-static bool see_json(struct search *search, const cJSON *id, const char *name)
+static bool see_json(struct search *search, const cJSON *id, bool is_pad)
 {
     if (!cJSON_IsNumber(id) || !(id->valuedouble >= 0.0 && id->valuedouble < 0x1p31) ||
         floor(id->valuedouble) != id->valuedouble)
         return false;
-    see(search, strcmp(name, search->pad) == 0, (int32_t)id->valuedouble);
+    see(search, is_pad, (int32_t)id->valuedouble);
     return true;
 }
 
@@ -48,12 +48,14 @@ static enum orc_ref_status search_json(const char *path, struct search *search,
     const cJSON *const model = cJSON_GetObjectItemCaseSensitive(root, "model");
     const cJSON *const words = cJSON_GetObjectItemCaseSensitive(model, "vocab");
     const cJSON *item;
-    cJSON_ArrayForEach(item, words) good = good && see_json(search, item, item->string);
+    cJSON_ArrayForEach(item, words) good = good && see_json(search, item, false);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "added_tokens"))
     {
         const cJSON *const name = cJSON_GetObjectItemCaseSensitive(item, "content");
+        const bool control = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "special"));
         good = good && cJSON_IsString(name) &&
-               see_json(search, cJSON_GetObjectItemCaseSensitive(item, "id"), name->valuestring);
+               see_json(search, cJSON_GetObjectItemCaseSensitive(item, "id"),
+                        control && strcmp(name->valuestring, search->pad) == 0);
     }
     if (!good || !cJSON_IsObject(words))
         status = orc_ref_fail(error, ORC_REF_BAD, "%s: not a tokenizer with model.vocab", path);
@@ -155,7 +157,7 @@ enum orc_ref_status orc_ref_tokenizer_pad(const char *path, size_t vocab, const 
         return orc_ref_fail(error, ORC_REF_BAD, "%s: %d tokens; the recipe's vocab is %zu", path,
                             (int)search.largest + 1, vocab);
     if (search.found < 0)
-        return orc_ref_fail(error, ORC_REF_BAD, "%s: no pad token %s", path, pad);
+        return orc_ref_fail(error, ORC_REF_BAD, "%s: no control token %s to pad with", path, pad);
     *pad_id = search.found;
     return ORC_REF_OK;
 }

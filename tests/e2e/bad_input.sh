@@ -262,6 +262,7 @@ weights_zero|two|weights|s/  packing: true/  weights: [0]\n&/
 weights_fraction|two|weights|s/  packing: true/  weights: [1.5]\n&/
 weights_number|two|weights|s/  packing: true/  weights: 2\n&/
 warmup|two|warmup|s/warmup: 4/warmup: 16/
+eval_none|two|eval_every|s/eval: .*/eval: []/
 syntax|all||s/arch: llama/arch: [llama/
 tab|all||s/^  layers/\tlayers/
 TABLE
@@ -298,7 +299,7 @@ while IFS='|' read -r name words text; do
     bad "train, template $name" 1 "broken/$name.jinja:1:;$words" "${T[@]}" --recipe "$file"
     bad "ref, template $name" 1 "data/short.jsonl:1" "${R[@]}" --recipe "$file"
 done <<'TABLE'
-calls|nested|{% macro f() %}{{ 0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + f()))))))) }}{% endmacro %}{{ f() }}
+calls|nested|{% macro f() %}{{ 0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (0 + (f())))))))))))))))))))) }}{% endmacro %}{{ f() }}
 length|writes more|{{ 'a' * 10 ** 10 }}
 number|64 bits|{{ 9 ** 9999999 }}
 TABLE
@@ -345,6 +346,9 @@ large_id|token '~' has id 4194304|s/"~": *[0-9]*/"~": 4194304/
 flag|special is neither|s/"special": *true/"special": "true"/
 normalizer|'Lowercase'|s/"normalizer": *null/"normalizer": {"type": "Lowercase"}/
 TABLE
+plain_pad=$(recipe plain_pad -e 's/pad: .*/pad: "a"/')
+bad 'train, pad token that is no control token' 1 "'a'" "${T[@]}" --recipe "$plain_pad"
+bad 'ref, pad token that is no control token' 1 'control token a' "${R[@]}" --recipe "$plain_pad"
 head -c 3000 "$corpus/tokenizers/clinical-2k.json" >broken/tokenizer.json
 cut_tokenizer=$(recipe tokenizer -e "s#tokenizer: .*#tokenizer: $work/broken/tokenizer.json#")
 bad 'train, tokenizer cut' 1 'broken/tokenizer.json:' "${T[@]}" --recipe "$cut_tokenizer"

@@ -299,7 +299,7 @@ Test(ref_run, bad_recipes_name_file_line_and_cause)
     expect_bad_recipe(&folder, "lr: 5.0e-2", "lr: x", "bad.yaml:7: lr is not a number");
     expect_bad_recipe(&folder, "lr: 5.0e-2", "lr: 5.0e-2, lr: 1.0", "bad.yaml:7: ");
     expect_bad_recipe(&folder, "name: test", "name: [", "bad.yaml:");
-    expect_bad_recipe(&folder, "<|pad|>", "<|none|>", "no pad token <|none|>");
+    expect_bad_recipe(&folder, "<|pad|>", "<|none|>", "no control token <|none|> to pad with");
     expect_bad_recipe(&folder, "template: chatml", "template: other", "no template");
     tear_down(&folder);
 }
