@@ -196,8 +196,10 @@ struct jnode *eng_jinja_parse_postfix(struct jparser *p, struct jnode *node);
 struct jnode *eng_jinja_parse_applied(struct jparser *p, struct jnode *node);
 struct jnode *eng_jinja_node(struct jparser *p, enum jnode_kind kind);
 struct jnode *eng_jinja_parse_expression(struct jparser *p, bool with_choice);
-/* A tuple without parentheses, or one expression. `end_name` is a word that ends it, or NULL. */
-struct jnode *eng_jinja_parse_tuple(struct jparser *p, bool with_choice, const char *end_name);
+/* A tuple without parentheses, or one expression. */
+struct jnode *eng_jinja_parse_tuple(struct jparser *p, bool with_choice);
+/* The same of primary expressions alone, as stands before `in` and `=`. */
+struct jnode *eng_jinja_parse_targets(struct jparser *p);
 struct jnode *eng_jinja_parse_primary(struct jparser *p);
 /* Filters applied to `node`; NULL node and `inline_first`: those of a filter block. */
 struct jnode *eng_jinja_parse_filters(struct jparser *p, struct jnode *node, bool inline_first);

@@ -70,7 +70,7 @@ static struct jnode *parse_target(struct jparser *p)
         p->at++;
         return node;
     }
-    struct jnode *const target = eng_jinja_parse_tuple(p, true, "in");
+    struct jnode *const target = eng_jinja_parse_targets(p);
     check_target(p, target);
     return target;
 }
@@ -80,7 +80,7 @@ static struct jnode *parse_if(struct jparser *p)
     static const char *const ends[] = {"endif", "elif", "else", NULL};
     struct jnode *const node = eng_jinja_node(p, JN_IF);
     p->at++;
-    node->a = eng_jinja_parse_tuple(p, false, NULL);
+    node->a = eng_jinja_parse_tuple(p, false);
     set_items(node, parse_statements(p, ends));
     if (eng_jinja_at_name(p, "elif")) {
         struct jnode **const other = eng_jinja_array(p->mem, 1, sizeof *other);
@@ -109,12 +109,12 @@ static struct jnode *parse_for(struct jparser *p)
     static const char *const ends[] = {"endfor", "else", NULL};
     struct jnode *const node = eng_jinja_node(p, JN_FOR);
     p->at++;
-    node->a = eng_jinja_parse_tuple(p, true, "in");
+    node->a = eng_jinja_parse_targets(p);
     check_target(p, node->a);
     if (!eng_jinja_skip_name(p, "in")) {
         eng_jinja_syntax_error(p, "'in'");
     }
-    node->b = eng_jinja_parse_tuple(p, false, "recursive");
+    node->b = eng_jinja_parse_tuple(p, false);
     if (eng_jinja_skip_name(p, "if")) {
         node->c = eng_jinja_parse_expression(p, true);
     }
@@ -140,7 +140,7 @@ static struct jnode *parse_set(struct jparser *p)
     p->at++;
     node->a = parse_target(p);
     if (eng_jinja_skip_operator(p, "=")) {
-        node->b = eng_jinja_parse_tuple(p, true, NULL);
+        node->b = eng_jinja_parse_tuple(p, true);
         return node;
     }
     node->kind = JN_SET_BLOCK;
@@ -253,7 +253,7 @@ static struct jnode *parse_with(struct jparser *p)
         if (targets.count > 0) {
             eng_jinja_expect_operator(p, ",");
         }
-        struct jnode *const target = eng_jinja_parse_tuple(p, true, "in");
+        struct jnode *const target = eng_jinja_parse_targets(p);
         check_target(p, target);
         eng_jinja_add_node(p, &targets, target);
         eng_jinja_expect_operator(p, "=");
@@ -324,7 +324,7 @@ static struct jnode *parse_print(struct jparser *p)
 {
     p->at++;
     struct jnode *const node = eng_jinja_node(p, JN_PRINT);
-    node->a = eng_jinja_parse_tuple(p, true, NULL);
+    node->a = eng_jinja_parse_tuple(p, true);
     if (eng_jinja_peek(p, 0)->type != JT_PRINT_END) {
         eng_jinja_syntax_error(p, "'}}'");
     } else {

@@ -132,16 +132,14 @@ static struct jnode *parse_dict(struct jparser *p)
     return node;
 }
 
-static bool ends_tuple(const struct jparser *p, const char *end_name)
+static bool ends_tuple(const struct jparser *p)
 {
     const enum jtoken_type type = eng_jinja_peek(p, 0)->type;
-    return type == JT_PRINT_END || type == JT_BLOCK_END || eng_jinja_at_operator(p, ")") ||
-           (end_name != NULL && eng_jinja_at_name(p, end_name));
+    return type == JT_PRINT_END || type == JT_BLOCK_END || eng_jinja_at_operator(p, ")");
 }
 
 /* Like Jinja2's parse_tuple. `simple`: only primary expressions; `bracketed`: may be empty. */
-static struct jnode *parse_items(struct jparser *p, bool simple, bool with_choice, bool bracketed,
-                                 const char *end_name)
+static struct jnode *parse_items(struct jparser *p, bool simple, bool with_choice, bool bracketed)
 {
     struct jnode *const node = eng_jinja_node(p, JN_TUPLE);
     struct jnodes items = {0};
@@ -150,7 +148,7 @@ static struct jnode *parse_items(struct jparser *p, bool simple, bool with_choic
         if (items.count > 0) {
             eng_jinja_expect_operator(p, ",");
         }
-        if (ends_tuple(p, end_name)) {
+        if (ends_tuple(p)) {
             break;
         }
         eng_jinja_add_node(p, &items,
@@ -172,10 +170,14 @@ static struct jnode *parse_items(struct jparser *p, bool simple, bool with_choic
     return node;
 }
 
-struct jnode *eng_jinja_parse_tuple(struct jparser *p, bool with_choice, const char *end_name)
+struct jnode *eng_jinja_parse_tuple(struct jparser *p, bool with_choice)
 {
-    return parse_items(p, end_name != NULL && strcmp(end_name, "in") == 0, with_choice, false,
-                       end_name);
+    return parse_items(p, false, with_choice, false);
+}
+
+struct jnode *eng_jinja_parse_targets(struct jparser *p)
+{
+    return parse_items(p, true, true, false);
 }
 
 struct jnode *eng_jinja_parse_primary(struct jparser *p)
@@ -192,7 +194,7 @@ struct jnode *eng_jinja_parse_primary(struct jparser *p)
     } else if (token->type == JT_NUMBER) {
         node = constant(p, token->value);
     } else if (eng_jinja_skip_operator(p, "(")) {
-        node = parse_items(p, false, true, true, NULL);
+        node = parse_items(p, false, true, true);
         eng_jinja_expect_operator(p, ")");
     } else if (eng_jinja_at_operator(p, "[")) {
         node = parse_list(p);
@@ -273,6 +275,9 @@ static void parse_arguments(struct jparser *p, struct jnode *node)
 static struct jnode *parse_index(struct jparser *p, struct jnode *object)
 {
     struct jnode *first = NULL;
+    if (eng_jinja_at_operator(p, "]")) { /* nothing is the empty tuple */
+        return eng_jinja_operands(p, JN_ITEM, object, eng_jinja_node(p, JN_TUPLE));
+    }
     if (!eng_jinja_at_operator(p, ":")) {
         first = eng_jinja_parse_expression(p, true);
         if (!eng_jinja_at_operator(p, ":")) {

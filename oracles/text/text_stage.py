@@ -761,7 +761,7 @@ class TracingEnvironment(PlainEnvironment):
         return TracedSafe.made(TracedSafe.escaped(v if isinstance(v, str) else _text(v)))
 
     def call_binop(self, context, operator, left, right):
-        if isinstance(left, str):
+        if operator == "%" and isinstance(left, str):
             return _traced_percent(Traced.of(left), right)
         return super().call_binop(context, operator, left, right)
 
