@@ -407,11 +407,20 @@ struct jv eng_jinja_escaped(struct jmem *m, struct jv s)
     uint32_t *const places =
         s.flags & JS_MIXED ? eng_jinja_array(m, (size_t)s.size + 1, sizeof *places) : NULL;
     for (size_t at = 0; at < s.size && eng_jinja_step(m); at++) {
-        const char *const text = escape_of(s.as.s[at]);
-        if (places != NULL) {
-            places[at] = (uint32_t)b->size;
+        const size_t from = at;
+        const char *text = NULL;
+        for (; at < s.size && (text = escape_of(s.as.s[at])) == NULL; at++) {
+            if (places != NULL) {
+                places[at] = (uint32_t)(b->size + at - from);
+            }
         }
-        eng_jinja_put(m, b, text == NULL ? s.as.s + at : text, text == NULL ? 1 : strlen(text));
+        eng_jinja_put(m, b, s.as.s + from, at - from);
+        if (text != NULL) {
+            if (places != NULL) {
+                places[at] = (uint32_t)b->size;
+            }
+            eng_jinja_put(m, b, text, strlen(text));
+        }
     }
     if (s.flags & JS_CONTENT) {
         eng_jinja_mark(m, b, 0, JMARK_CONTENT);
