@@ -157,7 +157,8 @@ static void spread_arguments(struct jinja_render_state *r, const struct jnode *n
                                  values.as.list->items, names.as.list->count};
 }
 
-static void eval_arguments(struct jinja_render_state *r, const struct jnode *node,
+/* `caller` is what a call block hands over, or missing. */
+static void eval_arguments(struct jinja_render_state *r, const struct jnode *node, struct jv caller,
                            struct evaluated *out)
 {
     for (size_t i = 0; i < node->count; i++) {
@@ -168,8 +169,8 @@ static void eval_arguments(struct jinja_render_state *r, const struct jnode *nod
     }
     out->arguments = (struct jinja_arguments){out->items, node->count, node->names, out->values,
                                               node->name_count};
-    if (node->b != NULL || node->c != NULL) {
-        spread_arguments(r, node, jv_missing(), out);
+    if (node->b != NULL || node->c != NULL || caller.type != J_MISSING) {
+        spread_arguments(r, node, caller, out);
     }
 }
 
@@ -214,7 +215,7 @@ static struct jv eval_call(struct jinja_render_state *r, const struct jnode *nod
         const struct jv object = eng_jinja_eval(r, callee->a);
         at(r, callee);
         if (is_direct_method(object, callee)) {
-            eval_arguments(r, node, &e);
+            eval_arguments(r, node, jv_missing(), &e);
             at(r, callee);
             return eng_jinja_method_call(r, callee->id, object, &e.arguments);
         }
@@ -222,7 +223,7 @@ static struct jv eval_call(struct jinja_render_state *r, const struct jnode *nod
     } else {
         function = eng_jinja_eval(r, callee);
     }
-    eval_arguments(r, node, &e);
+    eval_arguments(r, node, jv_missing(), &e);
     at(r, node);
     return r->m->failed ? failed() : eng_jinja_call(r, function, &e.arguments);
 }
@@ -232,8 +233,7 @@ struct jv eng_jinja_call_block(struct jinja_render_state *r, const struct jnode 
 {
     struct evaluated e;
     const struct jv function = eng_jinja_eval(r, node->a);
-    eval_arguments(r, node, &e);
-    spread_arguments(r, node, caller, &e);
+    eval_arguments(r, node, caller, &e);
     at(r, node);
     return r->m->failed ? failed() : eng_jinja_call(r, function, &e.arguments);
 }
@@ -256,7 +256,7 @@ struct jv eng_jinja_filtered(struct jinja_render_state *r, const struct jnode *f
     if (filters->a != NULL) {
         value = eng_jinja_filtered(r, filters->a, value);
     }
-    eval_arguments(r, filters, &e);
+    eval_arguments(r, filters, jv_missing(), &e);
     at(r, filters);
     eng_jinja_leave_level(r);
     return eng_jinja_filter_call(r, filters->id, value, &e.arguments);
@@ -266,7 +266,7 @@ static struct jv eval_filter(struct jinja_render_state *r, const struct jnode *n
 {
     struct evaluated e;
     const struct jv value = eng_jinja_eval(r, node->a);
-    eval_arguments(r, node, &e);
+    eval_arguments(r, node, jv_missing(), &e);
     at(r, node);
     if (node->id == 0) {
         fail_unknown(r, node);
@@ -278,7 +278,7 @@ static struct jv eval_test(struct jinja_render_state *r, const struct jnode *nod
 {
     struct evaluated e;
     const struct jv value = eng_jinja_eval(r, node->a);
-    eval_arguments(r, node, &e);
+    eval_arguments(r, node, jv_missing(), &e);
     at(r, node);
     if (node->id == 0) {
         fail_unknown(r, node);
@@ -418,7 +418,7 @@ static bool emit_macro(struct jinja_render_state *r, const struct jnode *node)
     if (callee.type != J_MACRO) {
         return false;
     }
-    eval_arguments(r, node, &e);
+    eval_arguments(r, node, jv_missing(), &e);
     at(r, node);
     if (!r->m->failed) {
         eng_jinja_run_macro(r, callee.as.macro, &e.arguments);
