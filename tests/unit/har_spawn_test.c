@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "har_pool.h"
+#include "har_sweep.h"
 
 static struct har_command shell(const char *script)
 {
@@ -154,49 +155,49 @@ Test(har_spawn, a_child_past_its_time_dies_with_its_group)
     cr_expect(is_gone_soon(grandchild), "the grandchild outlived its group");
 }
 
-/* By a child alone, whose own child lacks the mark by which a sweep would find it. */
+/* Of a child alone, no pool; the script prints the number of a process it leaves behind. */
+static void expect_gone_with_child(const char *script, bool stopped)
+{
+    char path[] = "/tmp/har_spawn_XXXXXX";
+    close(mkstemp(path));
+    struct har_command command = shell(script);
+    struct har_child child = {0};
+    struct har_exit end = {0};
+    struct har_error error = {{0}};
+    int grandchild = 0;
+    command.log_path = strdup(path);
+    cr_assert_eq(har_child_start(&command, &child, &error), HAR_OK, "%s", error.text);
+    for (int wait = 0; wait < 250 && grandchild == 0; wait++) {
+        har_child_drain(&child);
+        FILE *const log = fopen(path, "r");
+        if (fscanf(log, "%d", &grandchild) != 1) {
+            grandchild = 0;
+        }
+        fclose(log);
+        usleep(20000);
+    }
+    cr_assert_gt(grandchild, 1);
+    if (stopped) {
+        har_child_stop(&child);
+    }
+    for (int wait = 0; wait < 250 && child.pid > 0 && !har_child_reap(&child, &end); wait++) {
+        usleep(20000);
+    }
+    cr_expect_eq(child.pid, 0);
+    const bool gone = is_gone_soon(grandchild);
+    cr_expect(gone, "%s", script);
+    if (!gone) {
+        kill(grandchild, SIGKILL);
+    }
+    har_command_fini(&command);
+    unlink(path);
+}
+
+/* Its own child lacks the mark by which a sweep would find it. */
 Test(har_spawn, a_group_dies_with_its_leader)
 {
-    static const struct {
-        const char *script;
-        bool stopped;
-    } rows[] = {{"env -i /bin/sleep 600 & echo $!", false},
-                {"env -i /bin/sleep 600 & echo $!; wait", true}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char path[] = "/tmp/har_spawn_XXXXXX";
-        close(mkstemp(path));
-        struct har_command command = shell(rows[i].script);
-        struct har_child child = {0};
-        struct har_exit end = {0};
-        struct har_error error = {{0}};
-        int grandchild = 0;
-        command.log_path = strdup(path);
-        cr_assert_eq(har_child_start(&command, &child, &error), HAR_OK, "%s", error.text);
-        for (int wait = 0; wait < 250 && grandchild == 0; wait++) {
-            har_child_drain(&child);
-            FILE *const log = fopen(path, "r");
-            if (fscanf(log, "%d", &grandchild) != 1) {
-                grandchild = 0;
-            }
-            fclose(log);
-            usleep(20000);
-        }
-        cr_assert_gt(grandchild, 1);
-        if (rows[i].stopped) {
-            har_child_stop(&child);
-        }
-        for (int wait = 0; wait < 250 && child.pid > 0 && !har_child_reap(&child, &end); wait++) {
-            usleep(20000);
-        }
-        cr_expect_eq(child.pid, 0);
-        const bool gone = is_gone_soon(grandchild);
-        cr_expect(gone, "%s", rows[i].script);
-        if (!gone) {
-            kill(grandchild, SIGKILL);
-        }
-        har_command_fini(&command);
-        unlink(path);
-    }
+    expect_gone_with_child("env -i /bin/sleep 600 & echo $!", false);
+    expect_gone_with_child("env -i /bin/sleep 600 & echo $!; wait", true);
 }
 
 Test(har_spawn, a_child_dies_with_a_killed_harness)
@@ -294,13 +295,26 @@ static void expect_nothing_left(const char *script, double timeout_s, enum har_e
     cr_expect(kill(left, 0) != 0 && errno == ESRCH, "%s: process %d is still there", script, left);
 }
 
-Test(har_spawn, what_left_the_group_dies_as_well)
+static void skip_without_children(void)
 {
     FILE *const list = fopen("/proc/thread-self/children", "r");
     if (list == NULL) {
         cr_skip("this kernel lists no children (CONFIG_PROC_CHILDREN)");
     }
     fclose(list);
+}
+
+/* At its own end, not only at that of the last child of a pool. */
+Test(har_spawn, what_left_the_group_dies_with_the_child_that_started_it)
+{
+    skip_without_children();
+    har_sweep_adopt();
+    expect_gone_with_child("setsid sleep 600 & echo $!", false);
+}
+
+Test(har_spawn, what_left_the_group_dies_as_well)
+{
+    skip_without_children();
     expect_nothing_left("setsid sleep 600 & echo $!; wait", 0.5, HAR_END_timed_out);
     expect_nothing_left("setsid sleep 600 & echo $!", 20.0, HAR_END_done);
     expect_nothing_left("(setsid sh -c 'echo $$; exec sleep 600' &); sleep 0.3", 20.0,
