@@ -1,12 +1,14 @@
 /* The Jinja engine against the table of layouts, which renders the same five templates in another
  * way, and against two templates written out by hand, dated_turns.jinja, whose answers are found by
  * rendering prefixes, and tool_turns.jinja, with tools, documents and calls: same bytes, answers
- * and contents. What a template would lose is refused. First byte: layout, or (0x40) dated_turns,
+ * and contents. What a template would lose is refused. Once, six templates of a
+ * tokenizer_config.json. First byte: layout, or (0x40) dated_turns,
  * or (0x20) tool_turns; system (0x80); then contents between 0xFF. Called by libFuzzer and
  * replay_main.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "eng_features.h"
 #include "fuzz.h"
@@ -70,6 +72,56 @@ static void check_names(void)
         fuzz_require(eng_template_open(absent[i], &template, &error) == wanted[i]);
         fuzz_require(template == NULL && error.text[0] != '\0');
     }
+}
+
+/* ---- templates of a tokenizer_config.json, with its special tokens */
+
+#define EACH "{% for m in messages %}{{ m.content }}{% endfor %}"
+
+/* Two questions and answers, q a q a: the text, or the word of the refusal. */
+static void check_config(const char *source, const char *tools, const char *wanted,
+                         const char *refused)
+{
+    static const struct eng_message messages[] = {{ENG_ROLE_USER, {"q", 1}},
+                                                  {ENG_ROLE_ASSISTANT, {"a", 1}},
+                                                  {ENG_ROLE_USER, {"q", 1}},
+                                                  {ENG_ROLE_ASSISTANT, {"a", 1}}};
+    const struct eng_extras extras = {.tools = {tools, tools == NULL ? 0 : strlen(tools)}};
+    char path[] = "/tmp/fuzz_template_render_XXXXXX.json"; /* the name says what it holds */
+    const int descriptor = mkstemps(path, 5);
+    fuzz_require(descriptor >= 0);
+    const int size = dprintf(descriptor,
+                             "{\"bos_token\": \"<s>\", \"additional_special_tokens\": "
+                             "[\"<x>\", \"<y>\"], \"chat_template\": \"%s\"}",
+                             source);
+    fuzz_require(size > 0 && close(descriptor) == 0);
+    struct eng_error error = {""};
+    struct eng_rendered made = {0};
+    eng_template *template = NULL;
+    fuzz_require(eng_template_open(path, &template, &error) == ENG_OK);
+    const enum eng_status status =
+        eng_template_render(template, messages, 4, &extras, &made, &error);
+    fuzz_require(status == (wanted != NULL ? ENG_OK : ENG_EINPUT));
+    if (wanted != NULL) {
+        fuzz_require(made.size == strlen(wanted) && memcmp(made.bytes, wanted, made.size) == 0);
+    } else {
+        fuzz_require(strstr(error.text, refused) != NULL);
+    }
+    eng_rendered_fini(&made);
+    eng_template_close(template);
+    unlink(path);
+}
+
+static void check_configs(void)
+{
+    check_config("{{ bos_token }}{{ additional_special_tokens[1] }}" EACH, NULL, "<s><y>qaqa", "");
+    check_config(EACH, "[{\"a\": 1e999}]", NULL, "tools");
+    check_config("{% generation %}{% generation %}" EACH "{% endgeneration %}{% endgeneration %}",
+                 NULL, NULL, "within another");
+    check_config("{{ messages|length }}" EACH, NULL, NULL, "does not begin");
+    check_config(EACH "{{ messages[3].content }}", NULL, NULL, "undefined");
+    check_config("q{{ 'a' if add_generation_prompt or messages|length == 4 }}", NULL, NULL,
+                 "no place");
 }
 
 static void same_spans(const struct eng_span *a, size_t a_count, const struct eng_span *b,
@@ -358,6 +410,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input in = {data, data + size};
     if (!names_checked) {
         check_names();
+        check_configs();
         names_checked = true;
     }
     const unsigned choice = fuzz_byte(&in);
