@@ -1,10 +1,9 @@
 /* The Jinja engine against the table of layouts, which renders the same five templates in another
- * way, and against two templates written out by hand, dated_turns.jinja, whose answers are found by
- * rendering prefixes, and tool_turns.jinja, with tools, documents and calls: same bytes, answers
- * and contents. What a template would lose is refused. Once, six templates of a
- * tokenizer_config.json. First byte: layout, or (0x40) dated_turns,
- * or (0x20) tool_turns; system (0x80); then contents between 0xFF. Called by libFuzzer and
- * replay_main.c. */
+ * way, and against templates written out by hand: dated_turns.jinja, whose answers are found by
+ * rendering prefixes, tool_turns.jinja, with tools, documents and calls, and those of a
+ * tokenizer_config.json with special tokens: same bytes, answers and contents. What a template
+ * would lose is refused. First byte: layout, or (0x40) dated_turns, or (0x20) tool_turns, or (0x60)
+ * a config; system (0x80); then contents between 0xFF. Called by libFuzzer and replay_main.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,56 +73,6 @@ static void check_names(void)
     }
 }
 
-/* ---- templates of a tokenizer_config.json, with its special tokens */
-
-#define EACH "{% for m in messages %}{{ m.content }}{% endfor %}"
-
-/* Two questions and answers, q a q a: the text, or the word of the refusal. */
-static void check_config(const char *source, const char *tools, const char *wanted,
-                         const char *refused)
-{
-    static const struct eng_message messages[] = {{ENG_ROLE_USER, {"q", 1}},
-                                                  {ENG_ROLE_ASSISTANT, {"a", 1}},
-                                                  {ENG_ROLE_USER, {"q", 1}},
-                                                  {ENG_ROLE_ASSISTANT, {"a", 1}}};
-    const struct eng_extras extras = {.tools = {tools, tools == NULL ? 0 : strlen(tools)}};
-    char path[] = "/tmp/fuzz_template_render_XXXXXX.json"; /* the name says what it holds */
-    const int descriptor = mkstemps(path, 5);
-    fuzz_require(descriptor >= 0);
-    const int size = dprintf(descriptor,
-                             "{\"bos_token\": \"<s>\", \"additional_special_tokens\": "
-                             "[\"<x>\", \"<y>\"], \"chat_template\": \"%s\"}",
-                             source);
-    fuzz_require(size > 0 && close(descriptor) == 0);
-    struct eng_error error = {""};
-    struct eng_rendered made = {0};
-    eng_template *template = NULL;
-    fuzz_require(eng_template_open(path, &template, &error) == ENG_OK);
-    const enum eng_status status =
-        eng_template_render(template, messages, 4, &extras, &made, &error);
-    fuzz_require(status == (wanted != NULL ? ENG_OK : ENG_EINPUT));
-    if (wanted != NULL) {
-        fuzz_require(made.size == strlen(wanted) && memcmp(made.bytes, wanted, made.size) == 0);
-    } else {
-        fuzz_require(strstr(error.text, refused) != NULL);
-    }
-    eng_rendered_fini(&made);
-    eng_template_close(template);
-    unlink(path);
-}
-
-static void check_configs(void)
-{
-    check_config("{{ bos_token }}{{ additional_special_tokens[1] }}" EACH, NULL, "<s><y>qaqa", "");
-    check_config(EACH, "[{\"a\": 1e999}]", NULL, "tools");
-    check_config("{% generation %}{% generation %}" EACH "{% endgeneration %}{% endgeneration %}",
-                 NULL, NULL, "within another");
-    check_config("{{ messages|length }}" EACH, NULL, NULL, "does not begin");
-    check_config(EACH "{{ messages[3].content }}", NULL, NULL, "undefined");
-    check_config("q{{ 'a' if add_generation_prompt or messages|length == 4 }}", NULL, NULL,
-                 "no place");
-}
-
 static void same_spans(const struct eng_span *a, size_t a_count, const struct eng_span *b,
                        size_t b_count)
 {
@@ -146,6 +95,15 @@ static size_t joined(struct eng_span *spans, size_t count)
         }
     }
     return kept;
+}
+
+static void require_same(struct eng_rendered *wanted, struct eng_rendered *made)
+{
+    fuzz_require(wanted->size == made->size);
+    fuzz_require(wanted->size == 0 || memcmp(wanted->bytes, made->bytes, wanted->size) == 0);
+    same_spans(wanted->answers, wanted->answer_count, made->answers, made->answer_count);
+    same_spans(wanted->contents, joined(wanted->contents, wanted->content_count), made->contents,
+               joined(made->contents, made->content_count));
 }
 
 /* ---- dated_turns.jinja by hand */
@@ -214,17 +172,89 @@ static void compare(unsigned which, const struct eng_message *messages, size_t c
     const enum eng_status status =
         eng_template_render(jinja_of(which), messages, count, NULL, &jinja, &error);
     fuzz_require(status == ENG_OK);
-    fuzz_require(wanted.size == jinja.size);
-    fuzz_require(wanted.size == 0 || memcmp(wanted.bytes, jinja.bytes, wanted.size) == 0);
-    same_spans(wanted.answers, wanted.answer_count, jinja.answers, jinja.answer_count);
-    same_spans(wanted.contents, joined(wanted.contents, wanted.content_count), jinja.contents,
-               joined(jinja.contents, jinja.content_count));
+    require_same(&wanted, &jinja);
     if (which == DATED_TURNS) {
         free(wanted.bytes);
     } else {
         eng_rendered_fini(&wanted);
     }
     eng_rendered_fini(&jinja);
+}
+
+/* ---- templates of a tokenizer_config.json */
+
+#define EACH "{% for m in messages %}{{ m.content }}{% endfor %}"
+#define LEARNED(text) "{% generation %}" text "{% endgeneration %}"
+
+/* The first writes special tokens and contents, every other is refused. */
+static const struct {
+    const char *source, *tools, *refused;
+} configs[] = {
+    {"{{ bos_token }}{{ additional_special_tokens[1] }}" EACH, NULL, NULL},
+    {EACH, "[{\"a\": 1e999}]", "tools"},
+    {LEARNED(LEARNED("x")), NULL, "within another"},
+    {"{{ messages|length + 10 }}" EACH, NULL, "does not begin"},
+    {"{{ messages[2 if messages[0].role == 'system' else 1].content }}", NULL, "undefined"},
+    {"q{{ 'a' if add_generation_prompt or messages|length > 3 }}", NULL, "no place"},
+};
+enum { CONFIGS = sizeof configs / sizeof configs[0] };
+
+static eng_template *config_of(unsigned which)
+{
+    static eng_template *opened[CONFIGS];
+    if (opened[which] == NULL) {
+        char path[] = "/tmp/fuzz_template_render_XXXXXX.json"; /* the name says what it holds */
+        const int descriptor = mkstemps(path, 5);
+        fuzz_require(descriptor >= 0);
+        const int size = dprintf(descriptor,
+                                 "{\"bos_token\": \"<s>\", \"additional_special_tokens\": "
+                                 "[\"<x>\", \"<y>\"], \"chat_template\": \"%s\"}",
+                                 configs[which].source);
+        fuzz_require(size > 0 && close(descriptor) == 0);
+        fuzz_require(eng_template_open(path, &opened[which], NULL) == ENG_OK);
+        unlink(path);
+    }
+    return opened[which];
+}
+
+static void write_contents(const struct eng_message *messages, size_t count,
+                           struct eng_rendered *out)
+{
+    static struct eng_span answers[MESSAGES_MAX];
+    static struct eng_span contents[MESSAGES_MAX];
+    out->answers = answers;
+    out->contents = contents;
+    write_text(out, "<s><y>");
+    for (size_t i = 0; i < count; i++) {
+        const size_t start = out->size;
+        write_content(out, messages[i].content);
+        if (messages[i].role == ENG_ROLE_ASSISTANT) {
+            answers[out->answer_count++] = (struct eng_span){start, out->size};
+        }
+    }
+}
+
+static void compare_config(unsigned which, const struct eng_message *messages, size_t count)
+{
+    const char *const tools = configs[which].tools;
+    const struct eng_extras extras = {.tools = {tools, tools == NULL ? 0 : strlen(tools)}};
+    const bool one_round = count < 4;
+    const char *const refused = /* the last finds no end to look for in one round */
+        which == CONFIGS - 1 && one_round ? "does not begin" : configs[which].refused;
+    struct eng_error error = {""};
+    struct eng_rendered wanted = {0};
+    struct eng_rendered made = {0};
+    const enum eng_status status =
+        eng_template_render(config_of(which), messages, count, &extras, &made, &error);
+    if (refused != NULL) {
+        fuzz_require(status == ENG_EINPUT && strstr(error.text, refused) != NULL);
+    } else {
+        write_contents(messages, count, &wanted);
+        fuzz_require(status == ENG_OK);
+        require_same(&wanted, &made);
+    }
+    free(wanted.bytes);
+    eng_rendered_fini(&made);
 }
 
 /* ---- tool_turns.jinja by hand */
@@ -410,7 +440,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input in = {data, data + size};
     if (!names_checked) {
         check_names();
-        check_configs();
         names_checked = true;
     }
     const unsigned choice = fuzz_byte(&in);
@@ -433,6 +462,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     right = right && count > system && (count - system) % (calls ? 4 : 2) == 0;
     if (right && calls) {
         compare_tool_turns(choice, messages, count);
+    } else if (right && (choice & 0x60) == 0x60) {
+        compare_config((choice & 0x1F) % CONFIGS, messages, count);
     } else if (right) {
         compare((choice & 0x40) != 0 ? DATED_TURNS : choice % ENG_LAYOUT_COUNT, messages, count);
     }
