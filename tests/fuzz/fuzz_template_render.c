@@ -436,11 +436,14 @@ static enum eng_role role_of(bool calls, size_t turn)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bool names_checked;
+    static bool begun;
     struct fuzz_input in = {data, data + size};
-    if (!names_checked) {
+    if (!begun) { /* what stays allocated would make libFuzzer run a later input twice */
         check_names();
-        names_checked = true;
+        for (unsigned i = 0; i < CONFIGS; i++) {
+            (void)config_of(i);
+        }
+        begun = true;
     }
     const unsigned choice = fuzz_byte(&in);
     const size_t system = choice & 0x80 ? 1 : 0;
